@@ -1,5 +1,5 @@
 """
-Client libraries, installed for one run into a temporary folder below the user's cache folder.
+Client libraries and tools, installed for one run into a temporary folder below the user's cache folder.
 
 Each function returns None if the libraries cannot be installed, after one line about the reason.
 """
@@ -60,6 +60,16 @@ def python_environment(folder: Path) -> Path | None:
     return python
 
 
+def tool_environment(folder: Path, name: str, *packages: str, plain: Sequence[str] = ()) -> Path | None:
+    """Install packages into an environment of their own, those of *plain* without what they depend on; return its Python."""
+    python = folder / name / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    commands = [[sys.executable, "-m", "venv", str(folder / name)], [*install, *packages]]
+    if plain:
+        commands.append([*install, "--no-deps", *plain])
+    return python if all(_done(name, command) for command in commands) else None
+
+
 def installed_versions(python: Path) -> dict[str, str]:
     """Return the versions of all packages beside *python*."""
     listed = subprocess.run(
@@ -106,5 +116,5 @@ def _done(what: str, command: Sequence[str]) -> bool:
         if run.returncode == 0:
             return True
         told = (run.stderr.strip() or run.stdout.strip() or f"exit code {run.returncode}").splitlines()[-1]
-    print(f"  {what}: skipped, because they cannot be installed: {told}")
+    print(f"  {what}: skipped, because it cannot be installed: {told}")
     return False

@@ -110,7 +110,7 @@ def test_simulate_writes_trace_and_summary_and_explain_reads_them(tmp_path: Path
 
     assert (0, 0) == (run.returncode, why.returncode)
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert ["jobs.csv", "schedule.csv", "summary.json", "trace.jsonl.zst"] == written
+    assert ["jobs.csv", "machine_states.csv", "schedule.csv", "summary.json", "trace.jsonl.zst"] == written
     assert 3 == json.loads((tmp_path / "out" / "summary.json").read_bytes())["pods"]["started"]
     assert "default/p3 -> n3, 180 points ahead of n1" in why.stdout
     assert "has 500 MB, would pull" in why.stdout

@@ -23,7 +23,7 @@ from lamina.model.image import Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.errors import WireError
 from lamina.wire.kube_protobuf.protobuf_reader import ProtobufError
-from tests.fuzz import corpus, extender_targets, protobuf_targets
+from tests.fuzz import batsim_targets, corpus, extender_targets, protobuf_targets
 from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_manifest
 
 
@@ -199,5 +199,6 @@ TARGETS: Final = (
     Subject("extender body", extender_targets.asked_body, extender_targets.ASKED, (WireError,)),
     Subject("extender preemption", extender_targets.preempting_body, extender_targets.PREEMPTING, (WireError,)),
     Subject("node annotations", extender_targets.node_annotations, extender_targets.ANNOTATIONS, ()),
+    Subject("Batsim message", batsim_targets.batsim_message, batsim_targets.MESSAGES, ()),
     Subject("protobuf body", protobuf_targets.protobuf_body, protobuf_targets.BODIES, (ProtobufError,)),
 )

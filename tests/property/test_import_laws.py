@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.model.errors import InputError, Mistake
-from lamina.simulator.run.batsim_files import intervals
 from lamina.simulator.workloads.imports import Imported
 from lamina.simulator.workloads.imports.azure_functions import PERCENTILES, quantile
 from lamina.simulator.workloads.imports.import_schema import FunctionFiles, ImportEntry
 from lamina.simulator.workloads.imports.pod_drafts import ImageChooser
+from lamina.wire.batsim.interval_sets import write_intervals
 from tests.unit.simulator.workloads.imports.harness import around, bring, put
 
 ids = st.text(min_size=1, max_size=8)
@@ -152,7 +152,7 @@ def test_quantiles_rise_and_stay_within_the_table(points, shares):
 @given(numbers=st.sets(st.integers(0, 60)))
 def test_intervals_say_exactly_the_numbers_in_them(numbers):
     read = set()
-    for part in intervals(numbers).split():
+    for part in write_intervals(numbers).split():
         first, _, last = part.partition("-")
         read |= set(range(int(first), int(last or first) + 1))
 

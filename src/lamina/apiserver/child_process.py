@@ -27,7 +27,7 @@ class ChildProcess:
     """One running child process."""
 
     def __init__(self, process: asyncio.subprocess.Process, name: str, read: LineReader | None) -> None:
-        """Read the log of *process*, whose standard error is a pipe; *read* receives its lines."""
+        """Read the log of *process*, whose standard error or output is a pipe; *read* receives its lines."""
         self._process = process
         self.name = name
         self.tail: deque[str] = deque(maxlen=LAST_LINES)
@@ -37,15 +37,20 @@ class ChildProcess:
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], environment: Mapping[str, str] | None = None, read: LineReader | None = None
+        cls,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        read: LineReader | None = None,
+        *,
+        output: bool = False,
     ) -> "ChildProcess":
-        """Start *command*. Raises InputError if that is not possible."""
+        """Start *command*; with *output*, what it prints is part of its log. Raises InputError if it cannot start."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE if output else asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.STDOUT if output else asyncio.subprocess.PIPE,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
                 limit=LONGEST_LINE,
@@ -85,8 +90,8 @@ class ChildProcess:
             os.killpg(self._process.pid, number)
 
     async def _follow(self) -> None:
-        stream = self._process.stderr
-        assert stream is not None, "standard error is a pipe"
+        stream = self._process.stderr or self._process.stdout
+        assert stream is not None, "standard error or output is a pipe"
         tail, read, rest = self.tail, self._read, b""
         while data := await stream.read(LONGEST_LINE):
             *lines, rest = (rest + data).split(b"\n")

@@ -33,6 +33,7 @@ from lamina.simulator.facade.decision_log import (
     ReplayDecider,
     read_decision_log,
 )
+from lamina.simulator.run.batsim_files import NO_NOTES, JobNotes
 from lamina.simulator.run.latency import FREE, Latency, measured_by, modelled
 from lamina.simulator.run.run_parts import RunParts
 
@@ -79,6 +80,11 @@ class RunFigures(Protocol):
 
     def figures(self) -> dict[str, Any]:
         """Return figures for the summary, after the run."""
+        ...
+
+    @property
+    def notes(self) -> JobNotes:
+        """What the scheduler added to the table of jobs."""
         ...
 
 
@@ -192,6 +198,8 @@ class ForeignRun:
             self._log.write(FeedInputs(0, 0.0, (ClusterInput(SETTLED, object=settle),)))
         return {"settle": settle, "starved": starved_pods(self._cluster)}
 
+    notes = NO_NOTES
+
     def __enter__(self) -> Self:
         """Return itself."""
         return self
@@ -205,6 +213,8 @@ class ForeignRun:
 
 class RepeatedRun:
     """The repetition of a run from its decision log."""
+
+    notes = NO_NOTES
 
     def __init__(self, data: bytes, source: str, latency: Latency = FREE) -> None:
         """Read the log *data* of the file *source*; *latency* is for logs whose times were not measured. Raises InputError."""

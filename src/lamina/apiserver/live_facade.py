@@ -10,7 +10,6 @@ out and for tests of clients, and not for measurements.
 """
 
 import asyncio
-import random
 from collections.abc import Collection, Sequence
 
 from lamina.apiserver.control_endpoints import ControlEndpoints
@@ -22,8 +21,6 @@ from lamina.apiserver.watch_streams import MOST_UNSENT
 from lamina.model.events import Event
 from lamina.scheduling.config.loader import Configuration
 from lamina.scheduling.contract.commands import Command
-from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.serving.tls import ServerTlsSettings
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.cluster.image_reports import empty_image
@@ -34,6 +31,7 @@ from lamina.simulator.engine import Environment
 from lamina.simulator.facade.api_messages import ApiRequest
 from lamina.simulator.run.run_parts import LazyControllers, RunParts
 from lamina.simulator.run.scenario_player import ScenarioPlayer, put_object
+from lamina.simulator.run.simulation import loop_decider
 from lamina.simulator.run.simulation_host import SimulationHost
 from lamina.simulator.run.volume_work import VolumeWork
 from lamina.simulator.workloads import Scenario
@@ -106,12 +104,12 @@ class LiveFacade:
         for one in scenario.objects:
             put_object(cluster, one)
         facade = self._facade = assemble_facade(
-            RunParts(environment, cluster, controllers.get), PROFILE, epoch=epoch, seed=seed
+            RunParts(environment, cluster, controllers.get, host.request_feed), PROFILE, epoch=epoch, seed=seed
         )
         if configuration is not None and facade.reader.objects is not None:
             host.volume_work = VolumeWork(environment, cluster, host)
             facade.reader.objects.follow()
-        decider = LiveDecider(facade, None if configuration is None else _loop(configuration, seed))
+        decider = LiveDecider(facade, None if configuration is None else loop_decider(configuration, seed))
         controllers.scheduler = next(iter(decider.names))
         host.connect(cluster, decider)
         for spec in scenario.nodes:
@@ -151,9 +149,3 @@ class LiveFacade:
         if writes:
             self.clock.run_until(self.clock.now)
         self.clock.note_request(writes=writes, begins=writes or "watch=" in request.query)
-
-
-def _loop(configuration: Configuration, seed: int) -> LoopDecider:
-    configuration.refuse_extenders("the configuration", "a simulated cluster")
-    settings = LoopSettings(backoff=configuration.backoff, detail="none")
-    return LoopDecider(Loop(configuration.profiles, random.Random(seed).randrange, settings))

@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "explain": ("lamina.cli.explain.command", "Explain why a pod was placed on its node, or why it is pending."),
     "image": ("lamina.cli.image.command", "Show the layers of an image, and which nodes hold how much of it."),
     "catalog": ("lamina.cli.catalog.command", "Collect, describe or generate catalogs of image layers."),
+    "batsim-scheduler": ("lamina.cli.batsim_scheduler", "Decide for Batsim with Lamina or kube-scheduler."),
     "scheduler": ("lamina.cli.scheduler", "Schedule pods in a real cluster, or observe what Lamina would save."),
     "replay": ("lamina.cli.replay", "Replay a scheduler's recording and check that every decision is the same."),
     "extender": ("lamina.cli.extender", "Serve scheduling agents to the stock kube-scheduler."),

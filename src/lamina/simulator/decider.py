@@ -4,6 +4,7 @@ The scheduler of a run: receives events and returns commands.
     Decider            the protocol
     LoopDecider        the scheduling loop that also runs live
     FacadeDecider      schedulers behind the Kubernetes API (`lamina.simulator.facade`)
+    BatsimDecider      decision processes that speak Batsim's protocol (`lamina.simulator.batsim`)
 
 A policy under study does not need to be a loop: it can track the events itself and return `Bind` commands. Only the
 host calls a decider, and never while the decision latency of the last feed is still running.
@@ -12,9 +13,16 @@ host calls a decider, and never while the decision latency of the last feed is s
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from lamina.model.errors import LaminaError
 from lamina.model.events import Event
 from lamina.scheduling.contract.commands import Command
 from lamina.scheduling.loop.loop import Loop
+
+
+class RunStoppedError(LaminaError):
+    """The run cannot go on, such as after an invalid message of its scheduler. Its results so far are kept."""
+
+    exit_code = 1
 
 
 class Decider(Protocol):

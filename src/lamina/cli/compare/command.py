@@ -190,6 +190,7 @@ def _wrong_profiles(names: Sequence[str], files: Mapping[str, str]) -> Iterable[
 
 
 def _wrong_schedulers(names: Sequence[str], profiles: Sequence[str]) -> Iterable["Mistake"]:
+    from lamina.apiserver.batsim.batsim_peer import batsim_peer, is_batsim
     from lamina.apiserver.foreign_run import ATTACH, chosen_scheduler
     from lamina.model.errors import InputError, Mistake
 
@@ -203,7 +204,10 @@ def _wrong_schedulers(names: Sequence[str], profiles: Sequence[str]) -> Iterable
         if names.count(name) > 1 or name in profiles:
             yield Mistake("--schedulers", f"{name!r} is listed more than once; once is enough")
         try:
-            chosen_scheduler(name)
+            if is_batsim(name):
+                batsim_peer(name)
+            else:
+                chosen_scheduler(name)
         except InputError as error:
             for one in error.mistakes:
                 yield msgspec.structs.replace(one, source="--schedulers")

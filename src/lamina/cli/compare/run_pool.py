@@ -29,6 +29,7 @@ from lamina.cli.output.command_name import command_name
 from lamina.cli.output.interruption import TERMINATED, Terminated
 from lamina.cli.output.run_progress import QUIET_SECONDS
 from lamina.model.errors import LaminaError
+from lamina.simulator.decider import RunStoppedError
 from lamina.simulator.run import simulate, summary
 from lamina.simulator.workloads import Scenario, load_scenario
 
@@ -109,11 +110,19 @@ def run_one(task: RunTask) -> RunSummary:
 
 
 def _run_foreign(task: RunTask, scenario: Scenario) -> RunSummary:
+    from lamina.apiserver.batsim.batsim_peer import batsim_peer, is_batsim
+    from lamina.apiserver.batsim.batsim_run import BatsimRun
     from lamina.apiserver.foreign_run import ForeignRun, chosen_scheduler
 
-    chosen = chosen_scheduler(task.profile)
-    with ForeignRun(chosen, scenario=scenario.name, seed=task.seed) as run:
-        result = simulate(scenario, decider=run.make_decider, seed=task.seed, detail="none")
+    running: BatsimRun | ForeignRun
+    if is_batsim(task.profile):
+        running = BatsimRun(batsim_peer(task.profile), scenario, seed=task.seed)
+    else:
+        running = ForeignRun(chosen_scheduler(task.profile), scenario=scenario.name, seed=task.seed)
+    with running as run:
+        result = simulate(scenario, decider=run.make_decider, seed=task.seed, detail="none", latency=run.latency)
+        if result.stopped:
+            raise RunStoppedError(result.stopped)
         return {**summary(result), **run.figures()}
 
 

@@ -10,7 +10,7 @@ import msgspec
 from lamina.cli.options.cli_command import CliCommand
 from lamina.cli.options.shared_options import output_option
 from lamina.cli.options.standard_input import InputFile, OutputPath, ProfileName, is_copy, label
-from lamina.cli.simulate.result_names import JOBS, SCHEDULE, SUMMARY, TRACE
+from lamina.cli.simulate.result_names import JOBS, MACHINES, SCHEDULE, SUMMARY, TRACE
 
 if TYPE_CHECKING:
     from lamina.cli.output.run_progress import RunProgress
@@ -30,6 +30,8 @@ Examples:
   lamina simulate my.yaml --replay my.decisions --out /tmp/again
   lamina simulate my.yaml --scheduler "./my-scheduler --kubeconfig {kubeconfig}" --settle silence=500ms
   lamina simulate my.yaml --scheduler attach
+  lamina simulate my.yaml --scheduler "batsim:pybatsim easyBackfill" --batsim timeout=60s
+  lamina simulate my.yaml --scheduler batsim:tcp://127.0.0.1:28000
 """
 
 
@@ -43,15 +45,24 @@ Examples:
 )
 @click.option(
     "--scheduler",
-    metavar="NAME|COMMAND|FILE|attach",
+    metavar="NAME|COMMAND|FILE|attach|batsim:COMMAND",
     help="Schedule with another program, which Lamina starts: kube-scheduler, a command in quotes with {kubeconfig}, "
-    "{server} or {port} in it, or a YAML file that describes it. With `attach`, you start it.",
+    "{server} or {port} in it, or a YAML file that describes it. With `attach`, you start it. A command or an endpoint "
+    "after `batsim:` is a decision process that speaks Batsim's protocol.",
 )
 @click.option(
     "--settle",
     metavar="METHOD",
     help="How Lamina knows that the scheduler has finished: log, metrics, sessions, lamina or silence[=DURATION]; default: "
     "the best for the scheduler.",
+)
+@click.option(
+    "--batsim",
+    multiple=True,
+    metavar="SETTING",
+    help="Setting of a run with a decision process after `batsim:`; may be repeated: compute-sharing, dynamic-jobs, "
+    "acknowledge, forward-profiles, forward-unknown-events, sched-config=TEXT, timeout=DURATION (of an answer; default: "
+    "5m).",
 )
 @click.option(
     "--decisions",
@@ -91,7 +102,7 @@ Examples:
 @click.option(
     "--out",
     type=OutputPath(path_type=Path, file_okay=False),
-    help=f"Folder for {TRACE}, {SUMMARY}, {JOBS} and {SCHEDULE}.",
+    help=f"Folder for {TRACE}, {SUMMARY}, {JOBS}, {SCHEDULE} and {MACHINES}.",
 )
 @click.option("--live", is_flag=True, help="Show figures during the run, if standard error is a terminal.")
 @click.option(
@@ -112,6 +123,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     profile: str | None,
     scheduler: str | None,
     settle: str | None,
+    batsim: tuple[str, ...],
     decisions: Path | None,
     replay: Path | None,
     seed: int,
@@ -129,11 +141,11 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
 
     costs, end = _latency(latency), _until(until)
     foreign = None
-    if (scheduler, settle, decisions, replay) != (None, None, None, None):
+    if (scheduler, settle, decisions, replay, batsim) != (None, None, None, None, ()):
         # Imported only here: it brings the API server.
         from lamina.cli.simulate.foreign_options import ForeignChoice, ForeignOptions
 
-        options = ForeignOptions(scheduler=scheduler, settle=settle, decisions=decisions, replay=replay)
+        options = ForeignOptions(scheduler=scheduler, settle=settle, batsim=batsim, decisions=decisions, replay=replay)
         options.check(profile)
         given = ctx.get_parameter_source("seed") is not click.core.ParameterSource.DEFAULT
         foreign = ForeignChoice(options, seed, costs, seed_given=given)
@@ -158,6 +170,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         else:
             figures, pod = _run_profile(ctx, loaded, scenario, profile, out, settings)
     _print(figures, output, out, pod)
+    if figures.get("stopped"):
+        from lamina.simulator.decider import RunStoppedError
+
+        raise RunStoppedError(figures["stopped"])
 
 
 def _run_profile(
@@ -199,7 +215,7 @@ def _run_foreign(
         settings["latency"] = decider.latency
         result = run(scenario, decider=decider.make_decider, trace=files.trace, **settings)
         figures = {**summary(result), **decider.figures()}
-        files.fill(result, scenario, figures)
+        files.fill(result, scenario, figures, decider.notes)
     return figures, ""
 
 

@@ -1,4 +1,4 @@
-"""``--scheduler``, ``--settle``, ``--decisions`` and ``--replay`` of `lamina simulate`."""
+"""``--scheduler``, ``--settle``, ``--batsim``, ``--decisions`` and ``--replay`` of `lamina simulate`."""
 
 import shlex
 from collections.abc import Iterator
@@ -9,15 +9,20 @@ from typing import Final
 import click
 import msgspec
 
+from lamina.apiserver.batsim.batsim_peer import PREFIX, BatsimPeer, batsim_peer, is_batsim
+from lamina.apiserver.batsim.batsim_run import BatsimRun, RepeatedBatsimRun
 from lamina.apiserver.foreign_run import ForeignRun, ForeignScheduler, RepeatedRun, RunFigures, chosen_scheduler
 from lamina.apiserver.scheduler_profiles import PROFILES
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
+from lamina.simulator.batsim.message_log import MESSAGE_FORMAT
 from lamina.simulator.facade.decision_log import ByteSink
 from lamina.simulator.run.latency import Latency
 from lamina.simulator.workloads import Scenario
 from lamina.simulator.workloads.scenario_loader import place_of
 
+HEAD: Final = 256
+"""Bytes of a log in which its format is named."""
 LARGEST_LOG: Final = 8 * 1024**3
 """Most bytes of a decision log that is read."""
 
@@ -27,6 +32,7 @@ class ForeignOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     scheduler: str | None = None
     settle: str | None = None
+    batsim: tuple[str, ...] = ()
     decisions: Path | None = None
     replay: Path | None = None
 
@@ -43,9 +49,20 @@ class ForeignOptions(msgspec.Struct, frozen=True, kw_only=True):
             mistakes.append(Mistake(first, "not together with --profile: one scheduler decides; use one of them"))
         if self.scheduler is not None and self.replay is not None:
             mistakes.append(Mistake("--replay", "repeats a run without its scheduler; omit --scheduler"))
-        for name, value in (("--settle", self.settle), ("--decisions", self.decisions)):
+        for name, value in (
+            ("--settle", self.settle),
+            ("--decisions", self.decisions),
+            ("--batsim", self.batsim or None),
+        ):
             if value is not None and self.scheduler is None:
                 mistakes.append(Mistake(name, "is about a scheduler that --scheduler names; add it"))
+        if self.scheduler is not None and is_batsim(self.scheduler):
+            if self.settle is not None:
+                mistakes.append(Mistake("--settle", f"a scheduler after {PREFIX} answers when it has decided; omit it"))
+        elif self.batsim and self.scheduler is not None:
+            mistakes.append(
+                Mistake("--batsim", f"is about a scheduler that is named with {PREFIX}; write it before the name")
+            )
         if mistakes:
             raise InputError(mistakes)
 
@@ -77,13 +94,18 @@ class ForeignChoice:
         self.seed = seed
         self._latency = latency
         self._scheduler: ForeignScheduler | None = None
-        self._repeated: RepeatedRun | None = None
+        self._peer: BatsimPeer | None = None
+        self._repeated: RepeatedRun | RepeatedBatsimRun | None = None
         if options.replay is not None:
-            self._repeated = RepeatedRun(_read(options.replay), str(options.replay), latency)
+            self._repeated = _repeated(_read(options.replay), str(options.replay), latency)
             logged = self._repeated.header.seed
             if seed_given and seed != logged:
                 raise InputError.one("--seed", f"is {seed}, and {logged} in {options.replay}; omit --seed")
             self.seed = logged
+        elif options.scheduler is not None and is_batsim(options.scheduler):
+            if latency.kind != "free":
+                raise InputError.one("--latency", f"a scheduler after {PREFIX} states how long it decides; omit it")
+            self._peer = batsim_peer(options.scheduler, options.batsim)
         elif options.scheduler is not None:
             timed = latency.kind == "measured"
             self._scheduler = chosen_scheduler(options.scheduler, options.settle or "", timed=timed)
@@ -93,6 +115,8 @@ class ForeignChoice:
         """Name of the scheduler in traces and summaries."""
         if self._repeated is not None:
             return self._repeated.name
+        if self._peer is not None:
+            return self._peer.name
         return "" if self._scheduler is None else self._scheduler.profile.name
 
     def check_scenario(self, scenario: Scenario) -> None:
@@ -105,7 +129,16 @@ class ForeignChoice:
     def running(self, scenario: Scenario, sink: ByteSink | None) -> Iterator[RunFigures]:
         """Start what decides; stop it in the end."""
         if self._repeated is not None:
+            if isinstance(self._repeated, RepeatedBatsimRun):
+                self._repeated.scenario = scenario
             yield self._repeated
+            return
+        if self._peer is not None:
+            if self._peer.endpoint:
+                # On standard error, because standard output has the results.
+                click.echo(f"asking the decision process at {self._peer.endpoint}, which has to listen there", err=True)
+            with BatsimRun(self._peer, scenario, seed=self.seed, sink=sink) as run:
+                yield run
             return
         assert self._scheduler is not None, "either a log or a scheduler"
         with ForeignRun(
@@ -115,8 +148,17 @@ class ForeignChoice:
             sink=sink,
             announce=_announce,
             latency=self._latency,
-        ) as run:
-            yield run
+        ) as foreign:
+            yield foreign
+
+
+def _repeated(data: bytes, source: str, latency: Latency) -> RepeatedRun | RepeatedBatsimRun:
+    """Return the run that a log repeats: one of decisions, or one of Batsim's messages."""
+    if MESSAGE_FORMAT.encode() not in data[:HEAD]:
+        return RepeatedRun(data, source, latency)
+    if latency.kind != "free":
+        raise InputError.one("--latency", f"{source} has the times that the scheduler stated; omit it")
+    return RepeatedBatsimRun(data, source)
 
 
 def _announce(kubeconfig: Path, url: str) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from lamina.cli.output import interruption
-from lamina.cli.simulate.result_names import JOBS, SCHEDULE, SUMMARY, TRACE
+from lamina.cli.simulate.result_names import JOBS, MACHINES, SCHEDULE, SUMMARY, TRACE
 from lamina.trace.trace_writer import AtomicFile, TraceWriter
 
 if TYPE_CHECKING:
     from lamina.simulator.run import SimulationResult
+    from lamina.simulator.run.batsim_files import JobNotes
     from lamina.simulator.workloads import Scenario
 
 
@@ -31,10 +32,16 @@ class RunFiles:
         if path is not None:
             self.trace = TraceWriter(path / TRACE)
 
-    def fill(self, result: "SimulationResult", scenario: "Scenario", figures: dict[str, Any]) -> None:
-        """Write all files, and only then give them their final names."""
+    def fill(
+        self,
+        result: "SimulationResult",
+        scenario: "Scenario",
+        figures: dict[str, Any],
+        notes: "JobNotes | None" = None,
+    ) -> None:
+        """Write all files, and only then give them their final names; *notes* are for the table of jobs."""
         if self._path is not None and self.trace is not None:
-            self._write_folder(self._path, result, scenario, figures)
+            self._write_folder(self._path, result, scenario, figures, notes)
             self.trace.close()
             interruption.keep(self._path / TRACE)
         while self._drafts:
@@ -43,13 +50,20 @@ class RunFiles:
             del self._drafts[0]
 
     def _write_folder(
-        self, path: Path, result: "SimulationResult", scenario: "Scenario", figures: dict[str, Any]
+        self,
+        path: Path,
+        result: "SimulationResult",
+        scenario: "Scenario",
+        figures: dict[str, Any],
+        notes: "JobNotes | None",
     ) -> None:
-        from lamina.simulator.run.batsim_files import jobs_csv, schedule_csv
+        from lamina.simulator.run.batsim_files import NO_NOTES, jobs_csv, machine_states_csv, schedule_csv
 
+        notes = NO_NOTES if notes is None else notes
         files = {
-            JOBS: jobs_csv(result, scenario),
-            SCHEDULE: schedule_csv(result, scenario),
+            JOBS: jobs_csv(result, scenario, notes),
+            SCHEDULE: schedule_csv(result, scenario, notes),
+            MACHINES: machine_states_csv(result),
             SUMMARY: figures_json(figures),
         }
         for name, content in files.items():

@@ -113,12 +113,26 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
     ]
     if troubles:
         yield ", ".join(troubles)
+    yield from _scheduler_lines(figures)
+    yield from _latency_lines(figures["latency"])
+
+
+def _scheduler_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield how the scheduler of another program behaved."""
+    if "batsim" in figures:
+        batsim = figures["batsim"]
+        yield f"{literal(batsim['scheduler'])} answered {plural(batsim['messages'], 'message')}"
     if "settle" in figures:
         yield from settle_lines(figures["settle"], figures["starved"])
-    if figures["latency"] == "measured":
+
+
+def _latency_lines(latency: str) -> Iterator[str]:
+    if latency == "measured":
         yield "attempts took the time measured on this machine: another run gives other figures"
-    elif figures["latency"] != "free":
-        yield f"each attempt took {figures['latency']}"
+    elif latency == "stated":
+        yield "decisions took the time that the scheduler stated in its messages"
+    elif latency != "free":
+        yield f"each attempt took {latency}"
 
 
 def promise_lines(qos: dict[str, Any]) -> Iterator[str]:

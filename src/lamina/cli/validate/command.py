@@ -38,6 +38,8 @@ KINDS: Final = (
     "trace",
     "recording",
     "images",
+    "swf",
+    "kube-scheduler-simulator",
 )
 
 

@@ -28,6 +28,10 @@ from lamina.scheduling.plugins.in_tree import agents, registry
 from lamina.services.extender.configuration import ExtenderConfiguration, load_configuration
 from lamina.services.informers.usage.usage_settings import UsageSettings, load_settings
 from lamina.simulator.workloads import load_scenario
+from lamina.simulator.workloads.imports.kube_scheduler_simulator import check_simulator_file, is_record
+from lamina.simulator.workloads.imports.swf import COMMENT as SWF_COMMENT
+from lamina.simulator.workloads.imports.swf import FIELDS as SWF_FIELDS
+from lamina.simulator.workloads.imports.swf import read_swf
 from lamina.simulator.workloads.scenario_loader import ScenarioFile
 from lamina.trace import recording
 from lamina.trace.recording_reader import read_recording
@@ -49,6 +53,8 @@ FileKind = Literal[
     "trace",
     "recording",
     "images",
+    "swf",
+    "kube-scheduler-simulator",
 ]
 
 HEAD: Final = 64 * 1024
@@ -75,6 +81,9 @@ _FIELDS: Final[Mapping[FileKind, frozenset[str]]] = {
     # unlike them, must name its kind.
     "extender": frozenset(one.encode_name for one in msgspec.structs.fields(ExtenderConfiguration)),
 }
+SNAPSHOT: Final = frozenset({"pods", "nodes", "pvs", "pvcs"})
+"""Fields of a snapshot of kube-scheduler-simulator."""
+_NUMBER: Final = re.compile(rb"-?[0-9]+(\.[0-9]*)?")
 _FIELD: Final = re.compile(r"^(?:\"([^\"\n]+)\"|'([^'\n]+)'|([A-Za-z][\w-]*))[ \t]*:(?:[ \t]+([^\s#]+))?", re.MULTILINE)
 
 
@@ -92,6 +101,10 @@ def recognize(path: Path) -> FileKind:
         return "recording"
     if kind_of(path) == "archive":
         return "images"
+    if is_record(line):
+        return "kube-scheduler-simulator"
+    if _is_swf(head):
+        return "swf"
     return _of_fields(path, read_text(path, HEAD if b"\0" in head else MOST_TEXT))
 
 
@@ -109,6 +122,8 @@ def check(kind: FileKind, path: Path, data: Path | None = None) -> None:
         "trace": lambda: _exhaust(read_trace(path / TRACE_FILE if path.is_dir() else path)),
         "recording": lambda: _exhaust(read_recording(path)),
         "images": lambda: _check_images(path),
+        "swf": lambda: read_swf(path),
+        "kube-scheduler-simulator": lambda: check_simulator_file(path),
     }
     readers[kind]()
 
@@ -132,6 +147,15 @@ def _head(path: Path) -> bytes:
     return next(read_lines(path, ReadBounds(HEAD, HEAD)), (1, b""))[1]
 
 
+def _is_swf(head: bytes) -> bool:
+    """Return whether a file begins with comments of SWF, or with a line of its fields."""
+    for line in head.splitlines():
+        words = line.split()
+        if words and not line.lstrip().startswith(SWF_COMMENT.encode()):
+            return len(words) == len(SWF_FIELDS) and all(_NUMBER.fullmatch(word) for word in words)
+    return head.lstrip().startswith(SWF_COMMENT.encode())
+
+
 def _format(line: bytes) -> str:
     try:
         return PREAMBLE.decode(line).format
@@ -151,6 +175,8 @@ def _of_fields(path: Path, text: str) -> FileKind:
         raise InputError.one(str(path), message)
     if "schemaVersion" in fields:
         return "images"
+    if fields.keys() >= SNAPSHOT:
+        return "kube-scheduler-simulator"
     if "nb_res" in fields:
         raise InputError.one(str(path), "is a Batsim workload; validate the scenario that imports it")
     shared = {kind: len(known & fields.keys()) for kind, known in _FIELDS.items()}

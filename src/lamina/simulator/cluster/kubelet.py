@@ -124,6 +124,10 @@ class VirtualKubelet:
         """Report a pod that runs for the first time."""
         self._sink.pod_started(pod)
 
+    def finish(self, pod: VirtualPod, *, failed: bool) -> None:
+        """End a pod as if its containers had ended by themselves."""
+        self._runner.finish(pod, failed=failed)
+
     def withdraw(self, pod: VirtualPod) -> None:
         """Cancel the pod's queued pull; a running pull still completes."""
         if pod.phase == "pulling" and pod.pulls:

@@ -110,6 +110,15 @@ class PodRunner:
         elif pod.phase != "stopping":
             self._wind_up(pod, min(pod.life.stopping, pod.life.grace), self._expired)
 
+    def finish(self, pod: VirtualPod, *, failed: bool) -> None:
+        """End a pod now, whatever its lifecycle says."""
+        self._kubelet.withdraw(pod)
+        if pod.timer is not None:
+            self._environment.cancel(pod.timer)
+        if pod.since is not None:
+            self._ran(pod)
+        (self._failed if failed else self._finished)(pod)
+
     def forget(self, pod: VirtualPod) -> None:
         """Cancel all timers of a pod and end its run."""
         if pod.timer is not None:

@@ -247,6 +247,18 @@ class VirtualCluster:
             self._show(pod, deleting=True, deleting_since=self._environment.now)
             self.kubelets[pod.node].stop(pod)
 
+    def finish(self, uid: PodUid, *, failed: bool = False) -> None:
+        """End a pod as if its containers had ended by themselves; do nothing if it has no node or has ended."""
+        pod = self.pods.get(uid)
+        if pod is not None and pod.node and pod.phase not in ENDED:
+            self.kubelets[pod.node].finish(pod, failed=failed)
+
+    def ungate(self, uid: PodUid) -> None:
+        """Remove a pod's scheduling gates; do nothing if it has ended or does not exist."""
+        pod = self.pods.get(uid)
+        if pod is not None and pod.phase not in ENDED and pod.pod.gates:
+            self._show(pod, gates=())
+
     def preempt(self, uid: PodUid) -> bool:
         """Delete a pod with its grace period, in favour of another one; return whether it was there."""
         pod = self.pods.get(uid)
@@ -293,7 +305,7 @@ class VirtualCluster:
         """Remove a pod that has stopped."""
         self._remove(pod, PodRemoved(self._environment.now, pod.key, pod.node))
 
-    def _show(self, pod: VirtualPod, **changed: str | float) -> None:
+    def _show(self, pod: VirtualPod, **changed: str | float | tuple[str, ...]) -> None:
         """Change these fields of a pod and publish it."""
         # Not `replace`, which would compute the pod's images again each time.
         shown = _copied(pod.pod)

@@ -41,6 +41,8 @@ def with_state(found: KubeObject, pod: Pod, now: str, reason: str = "", host: st
         spec["nodeName"] = pod.node_name
         status = with_condition(status, "PodScheduled", "True", now)
         status.pop("nominatedNodeName", None)
+    if spec.get("schedulingGates") and not pod.gates:
+        spec.pop("schedulingGates")
     if pod.finished:
         status = _ended(status, spec, pod, now, reason)
     elif pod.started and status.get("phase") != "Running":

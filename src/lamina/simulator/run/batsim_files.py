@@ -1,5 +1,5 @@
 """
-Results of a run in Batsim's formats: ``jobs.csv`` and ``schedule.csv``, as version 4 writes them.
+Results of a run in Batsim's formats, as version 4 writes them: ``jobs.csv``, ``schedule.csv``, ``machine_states.csv``.
 
 Tools for Batsim's results (evalys, pybatsim) can read these files. All pods of a job of an imported Batsim workload
 form one row; every other pod is a job of its own. Times are seconds of the run.
@@ -22,23 +22,19 @@ import msgspec
 from lamina.simulator.cluster.pod_runner import DEADLINE
 from lamina.simulator.run.result import PodOutcome, SimulationResult
 from lamina.simulator.workloads import Scenario
-from lamina.simulator.workloads.imports.batsim import BatsimJob, job_of
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
+from lamina.wire.batsim.interval_sets import write_intervals
+from lamina.wire.batsim.job_fields import SEPARATOR
+from lamina.wire.batsim.job_states import FAILED, KILLED, REJECTED, RUNNING, SUBMITTED, SUCCESS, WALLTIME
 
 COLUMNS: Final = (
     *("job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time"),
     *("success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time"),
     *("stretch", "allocated_resources", "consumed_energy", "metadata"),
 )
+STATES: Final = ("time", "nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_computing")
 VERSION: Final = "4.2.0"
 """The version of Batsim whose formats are used."""
-
-SUCCESS: Final = "COMPLETED_SUCCESSFULLY"
-FAILED: Final = "COMPLETED_FAILED"
-WALLTIME: Final = "COMPLETED_WALLTIME_REACHED"
-KILLED: Final = "COMPLETED_KILLED"
-REJECTED: Final = "REJECTED"
-RUNNING: Final = "RUNNING"
-SUBMITTED: Final = "SUBMITTED"
 
 NO_ENERGY: Final = -1
 
@@ -92,13 +88,29 @@ class BatsimJobRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended
 
 
-def jobs_csv(result: SimulationResult, scenario: Scenario | None = None) -> bytes:
+class JobNotes(msgspec.Struct, frozen=True):
+    """What a decision process added to the jobs of a run."""
+
+    registered: Mapping[str, BatsimJob] = {}
+    """Jobs that it registered, by the pods of the jobs."""
+    metadata: Mapping[str, str] = {}
+    """Its texts about jobs, by ``workload!job``."""
+
+
+NO_NOTES: Final = JobNotes()
+
+
+def jobs_csv(result: SimulationResult, scenario: Scenario | None = None, notes: JobNotes = NO_NOTES) -> bytes:
     """Return one row per job, in order of submission; without *scenario*, one row per pod."""
-    return _table(COLUMNS, (_row(job) for job in jobs(result, scenario)))
+    return _table(COLUMNS, (_row(job, notes.metadata) for job in jobs(result, scenario, notes)))
 
 
 def schedule_csv(
-    result: SimulationResult, scenario: Scenario | None = None, *, scheduling_seconds: float = 0.0
+    result: SimulationResult,
+    scenario: Scenario | None = None,
+    notes: JobNotes = NO_NOTES,
+    *,
+    scheduling_seconds: float = 0.0,
 ) -> bytes:
     """
     Return one row about the whole run, with keys in alphabetical order.
@@ -106,14 +118,41 @@ def schedule_csv(
     *scheduling_seconds* is the measured decision time. It is 0 by default, like ``simulation_time``, so that the same
     run gives the same bytes.
     """
-    figures = schedule(jobs(result, scenario), len(result.nodes), scheduling_seconds)
+    figures = schedule(jobs(result, scenario, notes), len(result.nodes), scheduling_seconds)
     return _table(tuple(figures), [tuple(figures.values())])
 
 
-def jobs(result: SimulationResult, scenario: Scenario | None = None) -> list[BatsimJobRow]:
+def machine_states_csv(result: SimulationResult) -> bytes:
+    """
+    Return the number of machines in each state after every change.
+
+    A machine computes while a pod runs on it. Power states are not simulated, so all others are idle.
+    """
+    changes: dict[float, dict[str, int]] = {0.0: {}}
+    for pod in result.pods:
+        if pod.started is not None:
+            for time, step in ((pod.started, 1), (pod.ended, -1)):
+                if time is not None:
+                    at = changes.setdefault(time, {})
+                    at[pod.node] = at.get(pod.node, 0) + step
+    running: dict[str, int] = {}
+    rows: list[tuple[object, ...]] = []
+    computing = 0
+    for time in sorted(changes):
+        for node, step in changes[time].items():
+            before = running.get(node, 0)
+            running[node] = before + step
+            computing += (before + step > 0) - (before > 0)
+        states = (0, 0, 0, len(result.nodes) - computing, computing)
+        if not rows or rows[-1][1:] != states:
+            rows.append((time, *states))
+    return _table(STATES, rows)
+
+
+def jobs(result: SimulationResult, scenario: Scenario | None = None, notes: JobNotes = NO_NOTES) -> list[BatsimJobRow]:
     """Group the pods of a run into jobs, in order of submission."""
     arrivals = () if scenario is None else scenario.arrivals
-    known = {arrival.pod.key: job_of(arrival.pod.annotations) for arrival in arrivals}
+    known = {arrival.pod.key: job_of(arrival.pod.annotations) for arrival in arrivals} | {**notes.registered}
     numbers = {node.node: number for number, node in enumerate(result.nodes)}
     pods: dict[BatsimJob, list[PodOutcome]] = {}
     for pod in result.pods:
@@ -185,13 +224,13 @@ def _state(pods: list[PodOutcome]) -> str:
     if "failed" in phases:
         return WALLTIME if any(pod.phase == "failed" and pod.reason == DEADLINE for pod in pods) else FAILED
     if "removed" in phases:
-        return KILLED if any(pod.started is not None for pod in pods) else REJECTED
+        return KILLED if any(pod.bound is not None for pod in pods) else REJECTED
     if phases == {"finished"}:
         return SUCCESS
     return RUNNING if any(pod.started is not None for pod in pods) else SUBMITTED
 
 
-def _row(job: BatsimJobRow) -> tuple[object, ...]:
+def _row(job: BatsimJobRow, metadata: Mapping[str, str]) -> tuple[object, ...]:
     known = job.job
     over = job.is_over
     return (
@@ -209,21 +248,10 @@ def _row(job: BatsimJobRow) -> tuple[object, ...]:
         job.waiting if job.started is not None else None,
         job.turnaround if over else None,
         job.stretch if over else None,
-        intervals(job.nodes),
+        write_intervals(job.nodes),
         NO_ENERGY,
-        "",
+        metadata.get(f"{known.workload}{SEPARATOR}{known.job}", ""),
     )
-
-
-def intervals(numbers: Iterable[int]) -> str:
-    """Return a set of numbers in Batsim's notation, such as ``0-3 5``."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def _mean(values: list[float]) -> float:

@@ -4,6 +4,7 @@ Decision latency: the virtual time that the scheduler of a run takes to decide.
     free        0 seconds: only the placement policy matters
     modelled    a number of seconds for each attempt to place a pod
     measured    the real time of each decision; such a run is reproducible only from its decision log
+    stated      the decider applies the times that its decision process states, as Batsim does
 
 The cluster's time advances while the scheduler decides. Events of that time wait and are fed to the scheduler
 afterwards, in order. Attempts of one feed are made one after the other: the command of the third attempt takes effect
@@ -30,7 +31,7 @@ ReadElapsed = Callable[[], Sequence[float]]
 class Latency(msgspec.Struct, frozen=True):
     """Decision latency of a run."""
 
-    kind: Literal["free", "modelled", "measured"]
+    kind: Literal["free", "modelled", "measured", "stated"]
     lag: Lag = 0.0
     """Seconds per attempt; used if modelled."""
     clock: ReadClock | None = None
@@ -49,6 +50,7 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 FREE: Final = Latency("free")
+STATED: Final = Latency("stated")
 
 
 def modelled(lag: Lag) -> Latency:

@@ -164,5 +164,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes in the order of the scenario, including those that left."""
     service_levels: RunServiceLevels | None = None
     """How controllers kept the availability that they promised; None: none of them promised any."""
+    stopped: str = ""
+    """Why the run ended too early; empty if it did not."""
     decisions: tuple[Decision, ...] = ()
     """All reported decisions, if the run has full detail; otherwise they are only in the trace, to save memory."""

@@ -18,6 +18,10 @@ class RunParts(msgspec.Struct, frozen=True, eq=False):
     cluster: VirtualCluster
     controllers: Callable[[], ControllerManager]
     """Returns the controller manager of the run, which is created on the first call."""
+    request_feed: Callable[[], None]
+    """Asks for another feed of the decider at the current time, even if there is no event."""
+    endings: list[Callable[[], None]] = []
+    """Called once, when no event is left or the run's time is over. They may raise RunStoppedError."""
 
 
 DeciderFactory = Callable[[RunParts], Decider]

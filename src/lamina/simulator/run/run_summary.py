@@ -33,7 +33,8 @@ def summary(result: SimulationResult) -> dict[str, Any]:
     Return the summary of a result. All keys are always present; values without pods are None.
 
     The exceptions are ``overload_seconds``, which is present only if usage was measured, ``preemptions``, which is
-    present only if pods were preempted, and ``qos``, which is present only if pods have an SLO.
+    present only if pods were preempted, ``qos``, which is present only if pods have an SLO, and ``stopped``, which is
+    present only if the run ended too early.
     """
     started = [pod for pod in result.pods if pod.started is not None]
     phases = Counter(pod.phase for pod in result.pods)
@@ -80,6 +81,7 @@ def summary(result: SimulationResult) -> dict[str, Any]:
         "utilisation": msgspec.structs.asdict(result.utilisation),
         **measured,
         **promised,
+        **({"stopped": result.stopped} if result.stopped else {}),
         "startup_seconds": {name: _spread(getattr(pod, name) for pod in started) for name in SPANS},
         "slowdown": _spread(pod.slowdown for pod in started),
         "nodes": [msgspec.structs.asdict(node) for node in result.nodes],

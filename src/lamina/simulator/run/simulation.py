@@ -23,7 +23,7 @@ from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.cluster.lag import lag_sampler
 from lamina.simulator.controllers.claim_controller import ClaimController
 from lamina.simulator.controllers.disruption_controller import DisruptionController
-from lamina.simulator.decider import Decider, LoopDecider
+from lamina.simulator.decider import Decider, LoopDecider, RunStoppedError
 from lamina.simulator.engine import Environment
 from lamina.simulator.run.cpu_usage import used_seconds
 from lamina.simulator.run.latency import FREE, DecisionTimer, Latency
@@ -95,12 +95,18 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     for one in scenario.objects:
         # Before the decider: another scheduler finds them when it starts.
         put_object(cluster, one)
-    if decider is None:
-        scheduler = _loop(configuration, seed, detail)
+    parts = RunParts(environment, cluster, controllers.get, host.request_feed)
+    scheduler: Decider
+    if decider is not None:
+        scheduler = decider(parts) if callable(decider) else decider
+    elif configuration is not None:
+        scheduler = loop_decider(configuration, seed, detail)
     else:
-        scheduler = decider(RunParts(environment, cluster, controllers.get)) if callable(decider) else decider
+        raise WiringError("a run needs a configuration or a decider")
     controllers.scheduler = next(iter(scheduler.names))
-    host.connect(cluster, scheduler, None if latency.kind == "free" else DecisionTimer(scheduler, latency, draw))
+    host.connect(
+        cluster, scheduler, None if latency.kind in {"free", "stated"} else DecisionTimer(scheduler, latency, draw)
+    )
     if trace is not None:
         trace.write(TraceHeader(0.0, scenario=scenario.name, profile=scenario.profile, seed=seed))
         host.watchers.append(trace.write)
@@ -110,8 +116,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     for spec in scenario.nodes:
         cluster.join(spec)
     ScenarioPlayer(environment, cluster, scenario, controllers).begin()
-    with _infrequent_gc():
-        environment.run(scenario.until)
+    stopped = _play(parts, scenario.until)
     averages = meter.averages()
     used = used_seconds(cluster.pods.values(), counters.restarts, first, last)
     capacity = averages.capacity
@@ -137,12 +142,25 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         pods=pod_outcomes(cluster, host, frozenset(scheduler.names)),
         nodes=node_outcomes(cluster),
         service_levels=run_service_levels(cluster, recorder.steps, end),
+        stopped=stopped,
         decisions=tuple(host.decisions or ()),
     )
 
 
 def _overload_seconds(cluster: VirtualCluster, end: float) -> float | None:
     return None if cluster.usage_sampler is None else cluster.usage_sampler.overloaded_seconds(end)
+
+
+def _play(parts: RunParts, until: float | None) -> str:
+    """Run until no events are left, or until *until*; return why the run ended too early, or an empty string."""
+    with _infrequent_gc():
+        try:
+            parts.environment.run(until)
+            for ending in parts.endings:
+                ending()
+        except RunStoppedError as stop:
+            return str(stop)
+    return ""
 
 
 @contextmanager
@@ -156,9 +174,8 @@ def _infrequent_gc() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _loop(configuration: Configuration | None, seed: int, detail: Detail) -> Decider:
-    if configuration is None:
-        raise WiringError("a run needs a configuration or a decider")
+def loop_decider(configuration: Configuration, seed: int, detail: Detail = "none") -> LoopDecider:
+    """Return Lamina's scheduling loop under *configuration*; *seed* breaks ties between nodes."""
     configuration.refuse_extenders("the configuration", "a simulation")
     settings = LoopSettings(backoff=configuration.backoff, detail=detail)
     return LoopDecider(Loop(configuration.profiles, random.Random(seed).randrange, settings))

@@ -11,6 +11,7 @@ from lamina.model.pod import Pod
 from lamina.simulator.cluster import Delays, UsageSpec, VirtualNodeSpec
 from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, PodLifecycle
 from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.workloads.batsim_source import BatsimSource
 
 CONTROLLER: Final = "ReplicaSet"
 """Kind of the owner of pods that a scenario lists or draws without a controller."""
@@ -84,6 +85,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     delays: Delays = Delays()
     usage: UsageSpec | None = None
     """How node usage is measured and reported to the scheduler; None: it is not measured."""
+    batsim: tuple[BatsimSource, ...] = ()
+    """The imported Batsim workloads, as written."""
     profile: str = ""
     """The scheduler profile it names; traces and summaries of a run carry this label."""
     scheduler: str = ""

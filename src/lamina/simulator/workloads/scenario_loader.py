@@ -124,6 +124,7 @@ def load_scenario(path: str | Path, seed: int = 0, data: str | Path | None = Non
         uplinks=assembly.uplinks,
         delays=assembly.defaults.delays,
         usage=assembly.usage,
+        batsim=assembly.batsim,
         profile=_last(parts, "profile") or "",
         scheduler=_last(parts, "scheduler") or "",
         until=_last(parts, "until"),
@@ -192,7 +193,9 @@ class Assembly:
             *events.build(self.arrivals, self.controllers, checks),
             *more.events,
             *imports.events,
+            *imports.availability(self.nodes),
         ]
+        self.batsim = imports.batsim
         if state.complete["node"] and not self.nodes:
             last = state.parts[-1].document
             state.mistakes.append(ScenarioEntry(last, ("nodes",), None).mistake("there is no node; list at least one"))

@@ -26,7 +26,7 @@ nodes: [{name: n, count: 3, cpu: 4, memory: 1Gi}]
 pods: [{name: p, count: 6, every: 1s, image: app, cpu: 2, duration: 20s}]
 """
 
-FILES = ["jobs.csv", "schedule.csv", "summary.json", "trace.jsonl.zst"]
+FILES = ["jobs.csv", "machine_states.csv", "schedule.csv", "summary.json", "trace.jsonl.zst"]
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_the_table_shows_what_a_start_consists_of(scenario):
 # ------------------------------------------------------------------------------------------------------------ the folder
 
 
-def test_a_run_leaves_four_files_that_tell_the_same(scenario, tmp_path):
+def test_a_run_leaves_files_that_tell_the_same(scenario, tmp_path):
     out = tmp_path / "out"
     told = run(scenario, "--out", out)
 
@@ -206,3 +206,49 @@ def test_a_run_that_is_stopped_leaves_nothing_under_a_final_name(tmp_path, numbe
     assert (code, said) == (process.returncode, told.strip())
     assert left == (names(tmp_path / "new") if (tmp_path / "new").exists() else [])
     assert all(name.endswith(".part") for name in (names(out) if left else []))
+
+
+# ---------------------------------------------------------------------------------------------- decision processes of Batsim
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param(
+            ["--batsim", "timeout=3s"], "--batsim: is about a scheduler that --scheduler names; add it", id="alone"
+        ),
+        pytest.param(
+            ["--scheduler", "kube-scheduler", "--batsim", "timeout=3s"],
+            "--batsim: is about a scheduler that is named with batsim:; write it before the name",
+            id="another scheduler",
+        ),
+        pytest.param(
+            ["--scheduler", "batsim:tcp://127.0.0.1:1", "--settle", "log"],
+            "--settle: a scheduler after batsim: answers when it has decided; omit it",
+            id="settling",
+        ),
+        pytest.param(
+            ["--scheduler", "batsim:tcp://127.0.0.1:1", "--latency", "5ms"],
+            "--latency: a scheduler after batsim: states how long it decides; omit it",
+            id="latency",
+        ),
+        pytest.param(
+            ["--scheduler", "batsim:x", "--profile", "p"], "--scheduler: not together with --profile", id="profile"
+        ),
+    ],
+)
+def test_options_that_a_decision_process_does_not_have(scenario, options, words):
+    with pytest.raises(InputError) as caught:
+        run(scenario, *options)
+
+    assert words in str(caught.value)
+
+
+def test_a_repeated_run_of_messages_states_its_own_latency(scenario, tmp_path):
+    log = tmp_path / "run.messages"
+    log.write_text('{"format":"lamina-batsim-messages","version":1,"scenario":"other"}\n')
+
+    for options, words in (([], "the log is about scenario 'other', not 'small'"), (["--latency", "1s"], "omit it")):
+        with pytest.raises(InputError) as caught:
+            run(scenario, "--replay", log, *options)
+        assert words in str(caught.value)

@@ -18,6 +18,12 @@ from lamina.trace.recording import RecordingHeader, compressed
 from lamina.wire.catalog_file import encode_catalog
 from tests.unit.wire.layouts import Layout
 
+SWF = "; Computer: x\n1 0 5 10 2 -1 -1 2 60 -1 1 3 1 4 2 -1 -1 -1\n"
+POD = '{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}'
+SNAPSHOT = '{"pods": [' + POD + '], "nodes": [], "pvs": [], "pvcs": [], "storageClasses": []}'
+RECORD = (
+    '{"time": "2026-03-01T12:30:05Z", "event": "Add", "resource": {"kind": "Namespace", "metadata": {"name": "x"}}}\n'
+)
 SCENARIO = """\
 images: {app: {base: 1MB}}
 nodes: [{name: n, cpu: 4, memory: 1Gi}]
@@ -60,6 +66,10 @@ def file(tmp_path: Path) -> Path:
         pytest.param("catalog", encode_catalog([IMAGE], "x.jsonl.zst"), id="catalog, zstd"),
         pytest.param("recording", b"".join(compressed([RecordingHeader()])), id="recording"),
         pytest.param("images", MANIFEST, id="manifest"),
+        pytest.param("swf", SWF, id="SWF with comments"),
+        pytest.param("swf", SWF.splitlines()[-1], id="SWF without comments"),
+        pytest.param("kube-scheduler-simulator", SNAPSHOT, id="snapshot"),
+        pytest.param("kube-scheduler-simulator", RECORD, id="record"),
     ],
 )
 def test_a_file_is_recognized_and_read_also_from_standard_input(file, kind, content):
@@ -115,6 +125,8 @@ def test_an_image_layout_is_recognized(tmp_path, name):
         pytest.param('{"format":"lamina-catalog","version":1}\n{}\n', "{}:2: is not an image .*", id="a catalog"),
         pytest.param("kind: Pod\napiVersion: v1\n", "{}: is a 'Pod', which Lamina does not read .*", id="a pod"),
         pytest.param('{"nb_res": 1, "jobs": [], "profiles": {}}', "{}: is a Batsim workload; validate .*", id="Batsim"),
+        pytest.param(SWF + "2 0\n", "{}:3: has 2 of 18 fields: .*", id="SWF"),
+        pytest.param(SNAPSHOT.replace('"p"', '""'), "{}:1: a pod has no name; add metadata.name", id="snapshot"),
         pytest.param("colour: red\n", "{}: no kind of file that Lamina reads has the fields colour; .*", id="unknown"),
         pytest.param("", "{}: has no fields, so its kind is not known; .*", id="empty"),
     ],

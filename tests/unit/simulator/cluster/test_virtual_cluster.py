@@ -1,5 +1,6 @@
 """Kubelets at work: what happens to pods and images, and what a scheduler hears of it. Stories end in exact logs."""
 
+import msgspec
 import pytest
 
 from lamina.model import events
@@ -353,3 +354,42 @@ def test_what_is_seen_of_a_pod_that_ended_says_how_and_when(world, failures, fai
 
     # 8 s of pulling, half a second to start, and 2 s of running.
     assert (True, failed, 10.5, False) == (seen.finished, seen.failed, seen.ended_at, seen.ready)
+
+
+@pytest.mark.parametrize(
+    ("failed", "record", "phase"),
+    [
+        pytest.param(False, "pod-finished", "finished", id="well"),
+        pytest.param(True, "pod-failed", "failed", id="badly"),
+    ],
+)
+def test_a_pod_can_be_ended_from_outside_as_if_its_containers_had_ended(world, failed, record, phase):
+    node = world.node("n1")
+    world.run_on("n1", "p")
+    world.at(20.0, lambda: world.cluster.finish(PodUid("p"), failed=failed))
+    world.at(30.0, lambda: world.cluster.finish(PodUid("p"), failed=not failed))
+    world.env.run()
+
+    assert [(8.5, "pod-started", "default/p"), (20.0, record, "default/p")] == world.log()[-2:]
+    assert (phase, 20.0, {}) == (world.pod("p").phase, world.pod("p").ended, node.pods)
+
+
+def test_a_pod_that_still_pulls_can_be_ended_and_one_without_a_node_cannot(world):
+    world.node("n1")
+    world.run_on("n1", "p", seconds=60.0)
+    world.cluster.submit(a_pod("q", image="web:1"))
+    for name in "pq":
+        world.at(3.0, lambda name=name: world.cluster.finish(PodUid(name)))
+    world.env.run()
+
+    assert ("finished", "pending") == (world.pod("p").phase, world.pod("q").phase)
+    assert [] == world.log(trace_records.PodStarted)
+
+
+def test_scheduling_gates_are_removed_once_and_seen(world):
+    world.cluster.submit(msgspec.structs.replace(a_pod("p", image="web:1"), gates=("wait",)))
+    world.at(5.0, world.cluster.ungate, PodUid("p"))
+    world.at(6.0, world.cluster.ungate, PodUid("p"))
+    world.env.run()
+
+    assert [(0.0, ("wait",)), (5.0, ())] == [(when, seen.pod.gates) for when, seen in world.heard(events.PodSeen)]

@@ -280,3 +280,13 @@ def test_the_spec_of_a_node_is_what_the_cluster_has():
     written.writer.apply([NodeSeen(a_node("n1"))])
 
     assert "Ready" in [one["type"] for one in written.facade.get(f"{NODES}/n1")["status"]["conditions"]]
+
+
+def test_a_pod_whose_gates_are_removed_in_the_cluster_has_none_in_the_store(written):
+    pod = written.submit(msgspec.structs.replace(a_pod("p"), gates=("lamina.dev/gang",)))
+    before = written.pod()["spec"]["schedulingGates"]
+
+    written.show(pod, gates=())
+
+    assert [{"name": "lamina.dev/gang"}] == before
+    assert "schedulingGates" not in written.pod()["spec"]

@@ -9,11 +9,11 @@ from lamina.model.errors import Mistake
 from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.run import SimulationResult, simulate
-from lamina.simulator.run.batsim_files import intervals, jobs_csv, schedule_csv
+from lamina.simulator.run.batsim_files import JobNotes, jobs_csv, machine_states_csv, schedule_csv
 from lamina.simulator.run.result import NodeOutcome, PodOutcome
 from lamina.simulator.workloads import PodArrival, Scenario
 from lamina.simulator.workloads.imports import ImportContext, ImportEntry, read
-from lamina.simulator.workloads.imports.batsim import BatsimJob
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob
 from lamina.testing import a_pod, an_image
 
 HEADER = (
@@ -100,7 +100,9 @@ def test_the_pods_of_a_batsim_job_are_one_row():
             {"phase": "failed", "reason": "DeadlineExceeded"}, "COMPLETED_WALLTIME_REACHED", "0", id="its time was up"
         ),
         pytest.param({"phase": "removed"}, "COMPLETED_KILLED", "0", id="removed while it ran"),
-        pytest.param({"phase": "removed", "started": None, "node": ""}, "REJECTED", "0", id="removed before it ran"),
+        pytest.param(
+            {"phase": "removed", "bound": None, "started": None, "node": ""}, "REJECTED", "0", id="removed early"
+        ),
         pytest.param({"phase": "rejected", "started": None}, "REJECTED", "0", id="rejected by its node"),
         pytest.param({"phase": "running", "ended": None}, "RUNNING", "0", id="still running"),
         pytest.param({"phase": "pending", "started": None, "ended": None}, "SUBMITTED", "0", id="still waiting"),
@@ -165,13 +167,46 @@ def test_a_run_without_pods_has_a_header_and_a_schedule_of_zeros():
     assert "0.000000" == rows(schedule_csv(a_result()))[0]["mean_slowdown"]
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([], ""), ([3], "3"), ([0, 1], "0-1"), ([5, 1, 2, 3, 9], "1-3 5 9"), ([2, 2, 1], "1-2")],
-    ids=str,
-)
-def test_sets_of_numbers_are_written_as_intervals(numbers, text):
-    assert text == intervals(numbers)
+STATES = ("time", "nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_computing")
+
+
+def test_machine_states_have_batsims_columns_and_a_row_for_every_change():
+    """Two pods share n0 from 20 on, so it computes until the longer one ends."""
+    pods = [
+        an_outcome("a"),
+        an_outcome("b", started=30.0, ended=70.0),
+        an_outcome("c", node="n1", started=20.0, ended=30.0),
+        an_outcome("d", node="n2", started=70.0, ended=None, phase="running"),
+        an_outcome("e", started=None, ended=None, phase="pending", node=""),
+    ]
+
+    table = rows(machine_states_csv(a_result(*pods)))
+
+    assert STATES == tuple(table[0])
+    assert [(0.0, 4, 0), (20.0, 2, 2), (30.0, 3, 1)] == [
+        (float(row["time"]), int(row["nb_idle"]), int(row["nb_computing"])) for row in table
+    ]
+    assert {4} == {sum(int(row[state]) for state in STATES[1:]) for row in table}
+
+
+def test_a_decision_process_adds_metadata_and_jobs():
+    job = BatsimJob("dyn", "new", "p", 1)
+    notes = JobNotes({"default/b": job}, {"dyn!new": "resubmitted"})
+
+    (_, second) = rows(jobs_csv(a_result(an_outcome("a"), an_outcome("b")), None, notes))
+
+    assert ("new", "dyn", "p", "resubmitted") == tuple(
+        second[name] for name in ("job_id", "workload_name", "profile", "metadata")
+    )
+
+
+def test_a_job_that_was_killed_while_it_pulled_is_no_rejected_one():
+    outcomes = [
+        an_outcome("a", phase="removed", started=None),
+        an_outcome("b", phase="removed", started=None, bound=None),
+    ]
+
+    assert ["COMPLETED_KILLED", "REJECTED"] == [row["final_state"] for row in rows(jobs_csv(a_result(*outcomes)))]
 
 
 @pytest.mark.parametrize("job", ['a,"b', "a\nb", "a b", "ü"])

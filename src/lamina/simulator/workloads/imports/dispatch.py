@@ -4,7 +4,7 @@ Imports of a scenario: choose the reader for an entry's kind, and check what it 
 Options that the kind does not accept are reported as mistakes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,18 +16,21 @@ from lamina.model.plain import shown
 from lamina.model.pod import Pod
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.workloads.batsim_source import BatsimSource
 from lamina.simulator.workloads.capacity import DiskCapacityCheck
 from lamina.simulator.workloads.imports import (
     alibaba_dlrm,
     alibaba_gpu,
     azure_functions,
     batsim,
+    kube_scheduler_simulator,
     manifests,
     qos_workload,
+    swf,
 )
 from lamina.simulator.workloads.imports.import_schema import KINDS, ImportContext, Imported, ImportEntry
 from lamina.simulator.workloads.pod_entries import PodChecks, is_endless
-from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioEventKind, ScenarioObject
 from lamina.simulator.workloads.scenario_catalog import ScenarioCatalog
 from lamina.simulator.workloads.scenario_files import AssemblyState, EntryNoun, ScenarioEntry
 
@@ -37,12 +40,17 @@ _ALWAYS: Final = ("name", "at", "scheduler", "limit", "nodes", "image", "popular
 _WINDOW: Final = ("from", "until")
 
 READERS: Final[dict[str, tuple[ImportReader, tuple[str, ...]]]] = {
-    "batsim": (batsim.read, (*_ALWAYS, *_WINDOW, "platform", "cpu", "memory", "speed", "wholeNodes")),
+    "batsim": (batsim.read, (*_ALWAYS, *_WINDOW, "platform", "cpu", "memory", "speed", "wholeNodes", "externalEvents")),
+    "swf": (swf.read, (*_ALWAYS, *_WINDOW, "cpu", "memory", "wholeNodes")),
     "alibabaDlrm": (alibaba_dlrm.read, (*_ALWAYS, *_WINDOW)),
     "alibabaGpu": (alibaba_gpu.read, (*_ALWAYS, *_WINDOW)),
     "azureFunctions": (azure_functions.read, (*_ALWAYS, "functions", "minutes", "keepAlive", "cpu", "memory")),
     "manifests": (manifests.read, ("at", "scheduler", "nodes", "popularity", "unknownImages")),
     "qosWorkload": (qos_workload.read, _ALWAYS),
+    "kubeSchedulerSimulator": (
+        kube_scheduler_simulator.read,
+        ("at", "scheduler", "nodes", "popularity", "unknownImages"),
+    ),
 }
 """Reader of each kind, and the options that it accepts."""
 
@@ -136,6 +144,25 @@ class ImportBuilder:
     def events(self) -> list[ScenarioEvent]:
         """The imported changes of controllers."""
         return [one for _, brought in self._brought for one in brought.events]
+
+    def availability(self, nodes: Sequence[VirtualNodeSpec]) -> list[ScenarioEvent]:
+        """Return the imported changes of *nodes*, which are all nodes of the scenario in order."""
+        found = []
+        for entry, brought in self._brought:
+            for change in brought.availability:
+                beyond = [number for number in change.hosts if number >= len(nodes)]
+                if beyond:
+                    message = f"names machine {beyond[0]} on line {change.line}, and there are {len(nodes)} nodes"
+                    self._state.wrong(entry, message, "externalEvents")
+                    break
+                kind: ScenarioEventKind = "uncordon" if change.available else "cordon"
+                found += [ScenarioEvent(change.at, kind, nodes[number].name) for number in change.hosts]
+        return found
+
+    @property
+    def batsim(self) -> tuple[BatsimSource, ...]:
+        """The imported Batsim workloads, as written."""
+        return tuple(brought.batsim for _, brought in self._brought if brought.batsim is not None)
 
     @property
     def notes(self) -> tuple[str, ...]:

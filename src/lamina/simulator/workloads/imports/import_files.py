@@ -61,6 +61,11 @@ def content(path: Path) -> bytes:
     return b"\n".join(line for _, line in read_lines(path, ReadBounds(line=bounds.size, size=bounds.size)))
 
 
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers, decompressed."""
+    return read_lines(path, _bounds(path))
+
+
 def text_of(data: bytes, source: str) -> str:
     """Return UTF-8 data as text. Raises InputError with the line of the first bad byte."""
     try:

@@ -13,6 +13,7 @@ from lamina.model.errors import Mistake
 from lamina.model.image import Image
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.workloads.batsim_source import BatsimSource, HostAvailability
 from lamina.simulator.workloads.field_types import Bandwidth, Duration, EntryStruct, Name, Quantity, Reference
 from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
 
@@ -63,11 +64,14 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
     """One import: exactly one kind of file, and its options."""
 
     batsim: str | None = None
+    swf: str | None = None
     alibaba_dlrm: str | None = None
     alibaba_gpu: GpuFiles | None = None
     azure_functions: FunctionFiles | None = None
     manifests: str | None = None
     qos_workload: str | None = None
+    kube_scheduler_simulator: str | None = None
+    """A snapshot or a record."""
 
     name: Name | None = None
     """Prefix of the names of its pods."""
@@ -85,10 +89,12 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
     platform: str | None = None
     """A SimGrid platform whose hosts become nodes."""
     cpu: Quantity | None = None
-    """CPU request of a resource of a Batsim job, or of a worker of a function."""
+    """CPU request of a resource of a Batsim or SWF job, or of a worker of a function."""
     memory: Quantity | None = None
     speed: Annotated[float, msgspec.Meta(gt=0, le=1e21)] | None = None
     """Operations per second of a host, for profiles that count operations."""
+    external_events: str | None = None
+    """Batsim's file of machines that become unavailable and available again."""
     whole_nodes: bool = False
     """Pods that fill a node each, instead of one pod for each resource."""
 
@@ -113,11 +119,13 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
 
 KINDS = {
     "batsim": "batsim",
+    "swf": "swf",
     "alibabaDlrm": "alibaba_dlrm",
     "alibabaGpu": "alibaba_gpu",
     "azureFunctions": "azure_functions",
     "manifests": "manifests",
     "qosWorkload": "qos_workload",
+    "kubeSchedulerSimulator": "kube_scheduler_simulator",
 }
 """Kinds as written in a scenario file, and their attributes."""
 
@@ -155,5 +163,8 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[ScenarioObject, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     """Changes of its controllers."""
+    availability: tuple[HostAvailability, ...] = ()
+    """Changes of nodes, by their numbers in the run; in order of time."""
+    batsim: BatsimSource | None = None
     notes: tuple[str, ...] = ()
     """What was left out or changed, in sentences for the user."""

@@ -12,7 +12,7 @@ lists how long a pod runs and what it uses, as in k8s-cluster-simulator; such a 
 the annotation runs until it is removed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -37,7 +37,7 @@ from lamina.simulator.workloads.imports.manifest_objects import ManifestObject, 
 from lamina.simulator.workloads.imports.pod_drafts import ImageChooser
 from lamina.simulator.workloads.object_entries import OBJECT_KINDS, manifest_object
 from lamina.simulator.workloads.pod_entries import SIM_SPEC, stages_of
-from lamina.simulator.workloads.scenario import PodArrival, ScenarioObject
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.meta import ObjectMeta, controller
@@ -233,34 +233,54 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     """Read the manifests that an entry names."""
     assert entry.manifests is not None, "the entry is of this kind"
     path = import_files.located(context, folder, entry.manifests, "manifests")
-    reader = _ManifestCluster(entry, ImageChooser(entry, folder, context), context)
-    mistakes: list[Mistake] = []
-    for found in objects(path):
-        try:
-            reader.take(found)
-        except InputError as error:
-            mistakes += error.mistakes
-            if len(mistakes) >= import_files.MOST_MISTAKES:
-                break
-    if mistakes:
-        raise InputError(mistakes[: import_files.MOST_MISTAKES])
+    reader = ManifestCluster(entry, ImageChooser(entry, folder, context), context)
+    reader.take_all(objects(path))
     return reader.imported(str(path))
 
 
-class _ManifestCluster:
+class _ManifestPod(msgspec.Struct, frozen=True):
+    """A pod without a controller, when it comes, and how long it runs if its manifest does not say."""
+
+    found: ManifestObject
+    pod: Pod
+    at: float
+    life: PodLifecycle | None
+    removed: float | None
+
+
+class ManifestCluster:
     """Collects the nodes, controllers and pods of the manifests."""
 
     def __init__(self, entry: ImportEntry, chooser: ImageChooser, context: ImportContext) -> None:
         self._entry, self._chooser, self._context = entry, chooser, context
         self._nodes: dict[str, VirtualNodeSpec] = {}
-        self._pods: list[tuple[ManifestObject, Pod]] = []
+        self._pods: list[_ManifestPod] = []
         self._controllers = ManifestControllers()
         self._objects: dict[ObjectKey, ScenarioObject] = {}
         self._passed: dict[str, int] = {}
         self._names = pod_drafts.UniqueNames()
 
-    def take(self, found: ManifestObject) -> None:
-        """Read one object."""
+    def take_all(self, found: Iterable[ManifestObject]) -> None:
+        """Read objects. Raises InputError with the mistakes of all of them."""
+        mistakes: list[Mistake] = []
+        for one in found:
+            try:
+                self.take(one)
+            except InputError as error:
+                mistakes += error.mistakes
+                if len(mistakes) >= import_files.MOST_MISTAKES:
+                    break
+        if mistakes:
+            raise InputError(mistakes[: import_files.MOST_MISTAKES])
+
+    def take(
+        self, found: ManifestObject, at: float = 0.0, life: PodLifecycle | None = None, removed: float | None = None
+    ) -> None:
+        """
+        Read one object. Raises InputError.
+
+        A pod comes *at* seconds after the start, has this *life* if its manifest says none, and is *removed* then.
+        """
         try:
             if found.kind == "Node":
                 self._node(found)
@@ -268,7 +288,7 @@ class _ManifestCluster:
                 pod = decode_pod(found.data)
                 if not pod.name:
                     raise found.wrong("a pod has no name; add metadata.name")
-                self._pods.append((found, pod))
+                self._pods.append(_ManifestPod(found, pod, at, life, removed))
             elif found.kind in CONTROLLERS:
                 self._controllers.take(found)
             elif found.kind in OBJECT_KINDS:
@@ -291,11 +311,17 @@ class _ManifestCluster:
         self._objects[key] = one
 
     def _node(self, found: ManifestObject) -> None:
+        spec = self.node_spec(found)
+        if spec is not None:
+            self._nodes[spec.name] = spec
+
+    def node_spec(self, found: ManifestObject) -> VirtualNodeSpec | None:
+        """Return a node; None if it is of another platform. Raises InputError or WireError."""
         node = decode_node(found.data)
         if node.platform != LINUX:
             what = f"Node for {node.platform.os}/{node.platform.architecture}"
             self._passed[what] = self._passed.get(what, 0) + 1
-            return
+            return None
         if not node.name or node.name in self._nodes:
             raise found.wrong(f"there is a second node {shown(node.name)}" if node.name else "a node has no name")
         if not node.allocatable:
@@ -304,7 +330,7 @@ class _ManifestCluster:
         taints = node.taints
         if node.unschedulable and all(taint.key != UNSCHEDULABLE.key for taint in taints):
             taints = (*taints, UNSCHEDULABLE)
-        self._nodes[node.name] = msgspec.structs.replace(
+        spec: VirtualNodeSpec = msgspec.structs.replace(
             self._context.like,
             name=node.name,
             allocatable=resources.filled(node.allocatable, ((PODS, pod_drafts.USUAL_PODS),)),
@@ -313,27 +339,36 @@ class _ManifestCluster:
             annotations=node.annotations,
             taints=taints,
         )
+        return spec
 
-    def imported(self, source: str) -> Imported:
-        """Return everything that was collected."""
+    def imported(self, source: str, joining: Iterable[VirtualNodeSpec] = ()) -> Imported:
+        """Return everything that was collected; pods may need the nodes that are *joining* later."""
         nodes = (*pod_drafts.equal_nodes(self._entry, self._context), *self._nodes.values())
         kept = list(self._controllers.pods())
-        single = [(found, pod) for found, pod in self._pods if not self._is_kept(pod)]
-        images = self._images([*((one.found, one.pod) for one in kept), *single])
+        single = [one for one in self._pods if not self._is_kept(one.pod)]
+        images = self._images([*((one.found, one.pod) for one in kept), *((one.found, one.pod) for one in single)])
         at = self._entry.at
         arrivals: list[PodArrival] = []
-        for found, pod in single:
+        events: list[ScenarioEvent] = []
+        for one in single:
+            pod, came = one.pod, at + one.at
             name = self._names.fresh(pod.name, f"{pod.namespace}-{pod.name}")
-            arrivals.append(PodArrival(at, self._placed(pod, name, at, images), manifest_lifecycle_of(found, "")))
+            life = manifest_lifecycle_of(one.found, "")
+            if one.life is not None and life.seconds is None:
+                life = one.life
+            arrivals.append(PodArrival(came, self._placed(pod, name, came, images), life))
+            if one.removed is not None:
+                events.append(ScenarioEvent(at + one.removed, "remove", name))
         controllers = tuple(self._named_controller(one, at, images) for one in kept)
-        pods = [*zip((found for found, _ in single), (one.pod for one in arrivals), strict=True)]
-        self._check_room([*pods, *((one.found, one.pod) for one in kept)], nodes)
+        pods = [*zip((one.found for one in single), (one.pod for one in arrivals), strict=True)]
+        self._check_room([*pods, *((one.found, one.pod) for one in kept)], (*nodes, *joining))
         pod_drafts.check_count(source, len(arrivals) + sum(one.replicas for one in controllers))
         return Imported(
             nodes=nodes,
             arrivals=tuple(arrivals),
             controllers=controllers,
             objects=tuple(self._objects.values()),
+            events=tuple(events),
             notes=tuple(self._notes(source)),
         )
 

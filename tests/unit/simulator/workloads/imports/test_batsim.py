@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
-from lamina.simulator.workloads.imports.batsim import BatsimJob, job_of
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
 from lamina.simulator.workloads.imports.import_schema import NodesEntry
 from tests.unit.simulator.workloads.imports.harness import SHORT, a_job, a_workload, around, bring, put, refused
 
@@ -294,7 +294,7 @@ def test_only_a_part_of_a_workload_can_be_taken(tmp_path):
     ("entry", "told"),
     [
         pytest.param({"functions": 3}, "functions: means nothing here", id="an option of another kind"),
-        pytest.param({"manifests": "x"}, "say exactly one of batsim, alibabaDlrm", id="two kinds"),
+        pytest.param({"manifests": "x"}, "say exactly one of batsim, swf, alibabaDlrm", id="two kinds"),
         pytest.param({"image": "wbe:1"}, "image: there is no image 'wbe:1'; did you mean 'web:1'?", id="image"),
         pytest.param({"whole_nodes": True}, "wholeNodes: needs nodes to fill", id="whole nodes of nothing"),
         pytest.param({"platform": "p.xml"}, "platform: there is no such file; choose from w.json", id="platform"),

@@ -118,7 +118,7 @@ events: [{at: 5s, remove: w0-1-1}]
     )
 
     assert "main.yaml:6: imports[0].batsim: " in said
-    assert "main.yaml:7: imports[1]: say exactly one of batsim, alibabaDlrm" in said
+    assert "main.yaml:7: imports[1]: say exactly one of batsim, swf, alibabaDlrm" in said
     assert "main.yaml:8: imports[2].keepAlive: means nothing here" in said
     assert "main.yaml:9: pods[0].image: there is no image 'wbe:1'; did you mean 'web:1'?" in said
     # The pod that is removed may have been in a file that could not be read.

@@ -1,0 +1,1 @@
+"""Batsim's protocol over ZeroMQ: sockets and child processes at both ends."""

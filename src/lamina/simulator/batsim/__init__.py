@@ -1,0 +1,1 @@
+"""Runs whose scheduler speaks Batsim's protocol: a decider as functions on messages, without sockets."""

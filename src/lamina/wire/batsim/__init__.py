@@ -1,0 +1,1 @@
+"""Messages of Batsim's protocol, version 4, as partial structs: JSON in both directions, read and written."""
