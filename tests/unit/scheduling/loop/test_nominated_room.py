@@ -18,6 +18,7 @@ from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
+from tests.work import steps
 
 CORE = ("PrioritySort", "NodeResourcesFit", "NodePorts", "DefaultBinder")
 
@@ -268,3 +269,38 @@ def test_a_nomination_ends_when_the_attempts_of_its_pod_break() -> None:
 
     assert [("nominee", "")] == nominated(commands)
     assert [("p", "n")] == bound(commands)
+
+
+# ------------------------------------------------------------------------------------------------------------------ work
+
+
+def crowded(nominations: int) -> Loop:
+    """Return a loop with 120 empty nodes, and pods of other schedulers nominated for the first of them."""
+    loop = a_loop(("PrioritySort", "NodeName", "NodePorts", "NodeResourcesFit", "InterPodAffinity", "DefaultBinder"))
+    loop.take(*(events.NodeSeen(a_node(f"n{number}", cpu=4)) for number in range(120)))
+    for number in range(nominations):
+        other = a_pod(f"other-{number}", cpu=3, priority=10, nominated=f"n{number}", scheduler="another")
+        loop.take(events.PodSeen(other))
+    return loop
+
+
+def work(nominations: int, pod: Pod) -> int:
+    loop = crowded(nominations)
+    loop.take(events.PodSeen(pod))
+    return steps(loop.decide)
+
+
+def test_a_pod_that_fits_where_it_is_nominated_costs_the_same_however_many_others_are_nominated() -> None:
+    own = a_pod("p", cpu=3, priority=10, nominated="n119")
+
+    assert work(10, own) == work(100, own)
+
+
+def test_another_nominated_pod_costs_an_attempt_little() -> None:
+    """
+    All filters examine all nodes of nominated pods at once: one by one, each costs more than a thousand steps.
+    """
+    pod = a_pod("p", cpu=3, priority=10)
+    each = (work(100, pod) - work(10, pod)) / 90
+
+    assert each < 400
