@@ -10,7 +10,6 @@ What evictions can change about the verdict of each filter, so that few nodes ne
 
 import numpy as np
 
-from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
 from lamina.scheduling.runtime.counted_room import CountedRoom
 from lamina.scheduling.runtime.dry_run import DryRun
 from lamina.scheduling.runtime.profile import FilterPart
@@ -56,21 +55,21 @@ class EvictionEffects:
         silent: bool,
         refused: Bools | None,
     ) -> None:
-        ahead, plugin, peculiar = dry_run.ahead, part.plugin, self._peculiar
+        ahead, peculiar = dry_run.ahead, self._peculiar
         if silent and not peculiar:
             return
-        if isinstance(plugin, CountingFilterPlugin):
+        if part.counting is not None:
             there = [one for pods in ahead.values() for one in pods]
-            evictions = plugin.evictions(dry_run.pod, dry_run.nodes, there)
+            evictions = part.counting.evictions(dry_run.pod, dry_run.nodes, there)
             self.counted.append(CountedRoom(evictions, kinds, entries, ahead))
-            if isinstance(plugin, RelievedFilterPlugin) and not silent:
-                self.single[[*plugin.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
-        elif isinstance(plugin, RelievedFilterPlugin):
+            if part.relieved is not None and not silent:
+                self.single[[*part.relieved.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
+        elif part.relieved is not None:
             if silent:
                 return
             if refused is not None:
                 self.single |= refused
-            self.single[[*plugin.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
+            self.single[[*part.relieved.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
         elif silent:
             self.single[peculiar] = True
         else:

@@ -12,6 +12,7 @@ from lamina.model.cluster_objects import ClusterObject
 from lamina.model.decision import PluginScore
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
+from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
 from lamina.scheduling.contract.plugin_registry import POINTS
 from lamina.scheduling.contract.points import (
     MAX_SCORE,
@@ -58,7 +59,19 @@ EVERYTHING: Final = Reads(whole=frozenset(Facet))
 class FilterPart:
     """A filter plugin with precomputed properties."""
 
-    __slots__ = ("as_one", "by_node", "by_row", "name", "placing", "plugin", "prepares", "reads", "signer")
+    __slots__ = (
+        "as_one",
+        "by_node",
+        "by_row",
+        "counting",
+        "name",
+        "placing",
+        "plugin",
+        "prepares",
+        "reads",
+        "relieved",
+        "signer",
+    )
 
     def __init__(self, plugin: FilterPlugin) -> None:
         """Inspect the plugin once, so that no cycle has to."""
@@ -67,6 +80,8 @@ class FilterPart:
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
         self.by_node = plugin if isinstance(plugin, FilterNodePlugin) else None
         self.prepares = plugin if isinstance(plugin, PreFilterPlugin) else None
+        self.counting = plugin if isinstance(plugin, CountingFilterPlugin) else None
+        self.relieved = plugin if isinstance(plugin, RelievedFilterPlugin) else None
         self.by_row, self.as_one = _facets(self.reads)
         self.placing = not PLACING.isdisjoint(self.by_row)
         self.signer = _signer(plugin, self.as_one)
