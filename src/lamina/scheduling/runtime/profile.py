@@ -16,6 +16,7 @@ from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, R
 from lamina.scheduling.contract.plugin_registry import POINTS
 from lamina.scheduling.contract.points import (
     MAX_SCORE,
+    AmountFilterPlugin,
     AmountHintPlugin,
     BindPlugin,
     FilterNodePlugin,
@@ -208,6 +209,9 @@ class Profile:
         self._by_amounts: dict[str, AmountHintPlugin] = {
             name: plugin for name, plugin in self._hints.items() if isinstance(plugin, AmountHintPlugin)
         }
+        self._exact = frozenset(
+            name for name, plugin in self._by_amounts.items() if isinstance(plugin, AmountFilterPlugin)
+        )
         self._retry_times: dict[str, RetryTimePlugin] = {
             name: plugin for name, plugin in self.plugins.items() if isinstance(plugin, RetryTimePlugin)
         }
@@ -328,6 +332,10 @@ class Profile:
     def hints_by_amounts(self, plugin: str) -> bool:
         """Return whether *plugin* can name the amounts that a refused pod needs."""
         return plugin in self._by_amounts
+
+    def amounts_suffice(self, plugin: str) -> bool:
+        """Return whether *plugin* refuses exactly the nodes that lack amounts, and pods take what they request."""
+        return plugin in self._exact
 
     def needs(self, plugin: str, pod: Pod) -> dict[str, int] | None:
         """Return the positive amounts that a node must offer to *pod* according to *plugin*; None if it raises."""
