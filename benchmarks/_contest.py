@@ -20,9 +20,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import yaml
@@ -45,6 +46,8 @@ THREADS: Final = 8
 BOUND_WITHIN: Final = 300.0
 LANDED_WITHIN: Final = 20.0
 POLL: Final = 0.1
+PODS: Final = "/api/v1/namespaces/{}/pods"
+EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
 QUIET: Final = 1.0
 """Idle seconds between the creation of the pods and the start of the scheduler."""
 FAST: Final = {"qps": 10_000, "burst": 10_000}
@@ -53,6 +56,7 @@ KUBE: Final = "kube-scheduler"
 BATCHING_OFF: Final = ("--feature-gates=OpportunisticBatching=false",)
 """Flag for kube-scheduler: schedule every pod by itself, as it does with any extender."""
 ADDED: Final = re.compile(rb'\{"type":"ADDED".*?"name":"([^"]+)"')
+GONE: Final = re.compile(rb'\{"type":"DELETED".*?"name":"([^"]+)"')
 FIRST: Final = 0.10
 LAST: Final = 0.95
 
@@ -114,6 +118,12 @@ class Workload(msgspec.Struct, frozen=True):
         contextlib.nullcontext()
     )
     """Prepares the cluster before the pods are created, and ends what it began after the trial."""
+    victims: str = ""
+    """
+    What the namespace of the pods that must be evicted begins with, if the pods need that.
+
+    A scheduler may evict all of them before it binds the first pod, so its work begins with the first eviction.
+    """
 
 
 BASIC: Final = Workload("basic")
@@ -124,52 +134,59 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     pods: int
     pods_per_second: float
-    """Rate between the pod at FIRST and the one at LAST."""
+    """Rate between the pod at FIRST and the one at LAST; for pods that preempt, from the first eviction to the last bind."""
     with_events: float
-    """Pods per second from the first bind until every event is stored."""
+    """Pods per second from the first bind (or eviction) until every event is stored."""
     cpu_us: float
     """CPU time of the scheduler per pod in microseconds, including its start."""
     cpu_us_after_first: float
     server_us: float
-    """CPU time of the API server per pod, from the first bind on."""
+    """CPU time of the API server per pod, from the first bind (or eviction) on."""
+    etcd_us: float
+    """The same for etcd."""
     own_us: float
     """CPU time of this benchmark per pod, from the start of the scheduler on."""
     beside_us: float = 0.0
     """CPU time per pod of the process beside the scheduler, from the first bind to the last."""
     first_after: float
-    """Seconds from the start of the scheduler to the first bind."""
+    """Seconds from the start of the scheduler to the first bind (or eviction)."""
     events: int
-    """Stored events, one for each pod."""
+    """Stored events that report a binding; each pod has one."""
 
 
-class Bindings:
-    """Watches pods being bound, in a thread."""
+class Arrivals:
+    """Watches objects of a namespace in a thread, and records when each arrives (or, with *gone*, leaves)."""
 
-    def __init__(self, bed: Testbed, namespace: str, pid: int, expected: int, beside: int = 0) -> None:
-        """Record the time of each bind, the CPU time of *pid* at the first, and that of *beside* until the last."""
+    def __init__(  # noqa: PLR0913 - what to watch, and what to measure
+        self, bed: Testbed, pid: int, path: str, selector: str, expected: int, *, gone: bool = False, beside: int = 0
+    ) -> None:
+        """
+        Watch until *expected* objects of *path* matched the field selector.
+
+        Measure the CPU time of *pid* until the first arrival, and that of *beside* from then until the last.
+        """
         self._bed, self._pid, self._expected, self._beside = bed, pid, expected, beside
+        self._target = f"{path}?watch=true&fieldSelector={quote(selector)}&timeoutSeconds=3600"
+        self._line = GONE if gone else ADDED
         self.times: list[float] = []
-        self._namespace = namespace
+        self.cpu_at_first = self.server_at_first = self.etcd_at_first = self.beside = 0.0
         self._names: set[bytes] = set()
         self._closing = False
         self.reopened = 0
         """How often the watch ended early and was restarted."""
-        self.cpu_at_first = self.server_at_first = self.beside = 0.0
         self.complete = threading.Event()
-        self._connection = self._open(namespace)
+        self._connection = self._open()
         self._answer = self._connection.getresponse()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def _open(self, namespace: str) -> http.client.HTTPSConnection:
+    def _open(self) -> http.client.HTTPSConnection:
         where = urlsplit(self._bed.url)
         context = ssl.create_default_context(cafile=str(self._bed.ca_file))
         folder = self._bed.site.authority.folder
         context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
         connection = http.client.HTTPSConnection(where.hostname or "", where.port, context=context)
-        query = "watch=true&fieldSelector=spec.nodeName!%3D&timeoutSeconds=3600"
-        headers = {"Accept": METADATA_ONLY}
-        connection.request("GET", f"/api/v1/namespaces/{namespace}/pods?{query}", headers=headers)
+        connection.request("GET", self._target, headers={"Accept": METADATA_ONLY})
         return connection
 
     def _read(self) -> None:
@@ -178,26 +195,26 @@ class Bindings:
                 self._read_on()
             if self._closing or self.complete.is_set():
                 return
-            # An API server under such load ends a watch now and then; pods that were seen before are sent again.
+            # An API server under such load ends a watch now and then; objects that were seen before are sent again.
             self.reopened += 1
-            self._connection = self._open(self._namespace)
+            self._connection = self._open()
             self._answer = self._connection.getresponse()
 
     def _read_on(self) -> None:
         rest = b""
         while piece := self._answer.read1(1 << 16):
             *lines, rest = (rest + piece).split(b"\n")
-            names = {found[1] for line in lines if (found := ADDED.match(line))} - self._names
-            seen = len(names)
-            if not seen:
+            names = {found[1] for line in lines if (found := self._line.match(line))} - self._names
+            if not names:
                 continue
             self._names |= names
             now = time.monotonic()
             if not self.times:
                 self.cpu_at_first = cpu_seconds(self._pid)
                 self.server_at_first = self._bed.parts["kube-apiserver"].cpu_seconds()
+                self.etcd_at_first = self._bed.parts["etcd"].cpu_seconds()
                 self.beside = -cpu_seconds(self._beside) if self._beside else 0.0
-            self.times += [now] * seen
+            self.times += [now] * len(names)
             if len(self.times) >= self._expected:
                 self.beside += cpu_seconds(self._beside) if self._beside else 0.0
                 self.complete.set()
@@ -236,29 +253,34 @@ def _run(bed: Testbed, contender: Contender, pods: int, number: int, beside: int
     process = contender.process(bed, f"{contender.name}-{number}")
     own, began = time.process_time(), time.monotonic()
     process.start(wait=False)
-    bindings = Bindings(bed, namespace, process.pid, pods, beside)
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(delete_pods, bed, namespace)
+        stack.callback(process.stop)
+        watch = partial(Arrivals, bed, process.pid)
+        bindings = watch(PODS.format(namespace), "spec.nodeName!=", pods, beside=beside)
+        stack.callback(bindings.close)
+        effects = bindings
+        if workload.victims:
+            effects = watch(PODS.format(f"{workload.victims}-{number}"), "", pods, gone=True)
+            stack.callback(effects.close)
         if not bindings.complete.wait(BOUND_WITHIN):
             words = f"{contender.name} bound {len(bindings.times)} of {pods} pods in {BOUND_WITHIN:.0f} s"
             raise TimeoutError(f"{words}; {process.last_words()}")
         events, landed = wait_for_events(bed, namespace, pods)
-        used, served = process.cpu_seconds(), bed.parts["kube-apiserver"].cpu_seconds()
+        used, served, stored = [one.cpu_seconds() for one in (process, bed.parts["kube-apiserver"], bed.parts["etcd"])]
         own = time.process_time() - own
-    finally:
-        bindings.close()
-        process.stop()
-        delete_pods(bed, namespace)
-    times = bindings.times
+    times, first = bindings.times, effects.times[0]
     return Trial(
         pods=pods,
-        pods_per_second=rate(times),
-        with_events=pods / (landed - times[0]),
+        pods_per_second=pods / (times[-1] - first) if workload.victims else rate(times),
+        with_events=pods / (max(times[-1], landed) - first),
         cpu_us=used / pods * 1e6,
-        cpu_us_after_first=(used - bindings.cpu_at_first) / pods * 1e6,
-        server_us=(served - bindings.server_at_first) / pods * 1e6,
+        cpu_us_after_first=(used - effects.cpu_at_first) / pods * 1e6,
+        server_us=(served - effects.server_at_first) / pods * 1e6,
+        etcd_us=(stored - effects.etcd_at_first) / pods * 1e6,
         own_us=own / pods * 1e6,
         beside_us=bindings.beside / pods * 1e6,
-        first_after=times[0] - began,
+        first_after=first - began,
         events=events,
     )
 
@@ -270,19 +292,24 @@ def rate(times: list[float]) -> float:
 
 
 def wait_for_events(bed: Testbed, namespace: str, expected: int) -> tuple[int, float]:
-    """Wait until each pod has an event, or no more arrive; return their number, and when it was reached."""
-    seen, since = -1, time.monotonic()
-    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-    while time.monotonic() - since < LANDED_WITHIN:
+    """
+    Wait until each pod has an event Scheduled, or no more events arrive.
+
+    Return the number of such pods, and when the last event was stored. Counting is cheap for the API server; a watch of
+    events would read them from etcd.
+    """
+    path, seen, since = EVENTS.format(namespace), -1, time.monotonic()
+    scheduled = 0
+    while scheduled < expected and time.monotonic() - since < LANDED_WITHIN:
         page = bed.api("GET", f"{path}?limit=1")
         found = len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
         if found != seen:
             seen, since = found, time.monotonic()
-        if found >= expected:
-            break
+        elif found >= expected:
+            items = bed.api("GET", f"{path}?fieldSelector=reason%3DScheduled")["items"]
+            scheduled = len({one["regarding"]["name"] for one in items})
         time.sleep(POLL)
-    told = bed.api("GET", path)["items"]
-    return len({one["regarding"]["name"] for one in told if one["reason"] == "Scheduled"}), since
+    return scheduled, since
 
 
 # ------------------------------------------------------------------------------------------------------- the cluster

@@ -23,6 +23,7 @@ CHURN_EVERY: Final = 0.5
 """Seconds between two changes of the churn."""
 PRIORITIES: Final = {"bench-low": 10, "bench-high": 1_000}
 LOW, HIGH = PRIORITIES
+VICTIMS: Final = "victims"
 WHOLE_NODE: Final = {"requests": {"cpu": "3", "memory": "500Mi"}}
 """No two of these fit on a node of four cores."""
 NO_NODE: Final = {"requests": {"cpu": "200", "memory": "500Mi"}}
@@ -65,7 +66,7 @@ def _full_nodes(bed: Testbed, setting: Setting) -> Iterator[None]:
     kept = setting.nodes - setting.pods
     filled = [
         (f"filling-{setting.number}", range(kept), HIGH),
-        (f"victims-{setting.number}", range(kept, setting.nodes), LOW),
+        (f"{VICTIMS}-{setting.number}", range(kept, setting.nodes), LOW),
     ]
     for namespace, numbers, priority in filled:
         _fill(bed, namespace, numbers, priority)
@@ -123,5 +124,5 @@ def _change_things(bed: Testbed, namespace: str, scheduler: str, over: threading
 
 POD_AFFINITY: Final = Workload("pod_affinity", _with_affinity)
 TOPOLOGY_SPREAD: Final = Workload("topology_spread", _with_spread)
-PREEMPTION: Final = Workload("preemption", _large_and_important, _full_nodes)
+PREEMPTION: Final = Workload("preemption", _large_and_important, _full_nodes, VICTIMS)
 CHURN: Final = Workload("churn", beside=_churn)

@@ -5,9 +5,10 @@ No heaps, no index: every change asks about every group and every gated pod, and
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lamina.model.pod import Pod, PodUid
+from lamina.model.resources import PODS
 from lamina.scheduling.loop.scheduling_queue import FLUSH_AFTER, SOONEST_RETRY, PodBackoff, QueuedPodInfo
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_changes import ClusterChange
@@ -128,10 +129,14 @@ class PlainQueue:
                 del self.timers[key]
                 self.wake(key)
 
-    def react(self, change: ClusterChange) -> None:
+    def react(self, change: ClusterChange, held: Sequence[Pod] = ()) -> None:
         for key, pods in list(self.groups.items()):
             told, profile, pod = self.told[key], pods[0].profile, pods[0].pod
-            if not told or any(profile.worth_retrying(plugin, pod, change) for plugin in told):
+            ahead = [one for one in held if one.priority >= pod.priority and one.uid != pod.uid and len(pods) == 1]
+            helping = [
+                plugin for plugin in told if not has_room_for_others_only(profile, plugin, change.row, pod, ahead)
+            ]
+            if not told or any(profile.worth_retrying(plugin, pod, change) for plugin in helping):
                 self.wake(key)
 
     def next_time(self) -> float | None:
@@ -201,3 +206,17 @@ class PlainQueue:
     def tick(self) -> int:
         self.serial += 1
         return self.serial
+
+
+def has_room_for_others_only(profile: Profile, plugin: str, row: int, pod: Pod, ahead: Sequence[Pod]) -> bool:
+    """Say whether a node's free amounts are not enough for a pod and for those that go first."""
+    if plugin != "NodeResourcesFit" or not ahead or row < 0:
+        return False
+    wanted = dict.fromkeys({name for one in (pod, *ahead) for name, _ in one.requests}, 0)
+    for one in (pod, *ahead):
+        for name, amount in one.requests:
+            wanted[name] += amount
+    wanted[PODS] = 1 + len(ahead)
+    own = {PODS, *(name for name, amount in pod.requests if amount)}
+    offered = profile.offers(plugin, row) or {}
+    return any(wanted[name] > offered.get(name, 0) for name in own)

@@ -169,6 +169,17 @@ def thrown(rng: random.Random) -> Iterator[tuple[Step, int]]:
         yield steps[kind], rng.choice([0, 0, 0, 1, 2, -1])
 
 
+def with_nominations(seed: int) -> Iterator[tuple[Step, int]]:
+    """Throw a history in which another scheduler nominates nodes for its pods, and gives them up again."""
+    rng = random.Random(seed)
+    for step in thrown(random.Random(seed)):
+        yield step
+        if rng.random() < 0.3:
+            number, node = rng.randrange(4), rng.randrange(NODES)
+            how = rng.choice(["nominated", "nominated", "nominated gone"])
+            yield (how, number, node, rng.randint(1, 4), rng.randrange(3)), rng.choice([0, -1])
+
+
 def happening(step: Step, now: float) -> list[events.Event]:
     """Say what a step of a history is, in events."""
     event: events.Event | None = None
@@ -187,6 +198,11 @@ def happening(step: Step, now: float) -> list[events.Event]:
             event = events.PodGone(PodUid(f"p{number}"))
         case ("foreign", int(number), int(node), int(cpu)):
             event = events.PodSeen(a_pod(f"f{number}", cpu, on=f"n{node}"))
+        case ("nominated", int(number), int(node), int(cpu), int(priority)):
+            other = a_pod(f"x{number}", cpu, priority=priority, nominated=f"n{node}", scheduler="another")
+            event = events.PodSeen(other)
+        case ("nominated gone", int(number), *_):
+            event = events.PodGone(PodUid(f"x{number}"))
         case ("foreign gone", int(number)):
             event = events.PodGone(PodUid(f"f{number}"))
         case ("answer", int(number), str(how)):
@@ -227,10 +243,19 @@ def places(loop: Loop) -> dict[str, tuple[object, ...]]:
 # Time leaps over the end of a broken pod's back-off and of a refused pod's window at once.
 @example(seed=1213)
 def test_the_queue_does_what_a_walk_over_everything_does(order: str | type, seed: int) -> None:
+    compare_queues(order, thrown(random.Random(seed)))
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_queue_does_what_a_walk_over_everything_does_while_nodes_are_nominated(seed: int) -> None:
+    compare_queues("PrioritySort", with_nominations(seed))
+
+
+def compare_queues(order: str | type, history: Iterator[tuple[Step, int]]) -> None:
     indexed, plain = a_loop([order, *REST]), a_loop([order, *REST])
     plain.queue = plain._state.queue = PlainQueue(plain._state.settings.backoff)  # type: ignore[assignment]
     now = 0.0
-    for step, limit in thrown(random.Random(seed)):
+    for step, limit in history:
         now += step[1] if step[0] == "time" else 0.0  # type: ignore[operator]
         happened = happening(step, now)
         for loop in (indexed, plain):

@@ -139,10 +139,42 @@ def a_trial(contest, rate, cpu, events=100):
         cpu_us=cpu,
         cpu_us_after_first=cpu / 2,
         server_us=1.0,
+        etcd_us=1.0,
         own_us=1.0,
         first_after=1.0,
         events=events,
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("", {}, id="all rounds"),
+        pytest.param("large", {"large": 0}, id="with its usual number of pairs"),
+        pytest.param("large:2, churn", {"large": 2, "churn": 0}, id="with another number of pairs"),
+        pytest.param("balanced", {"balanced": 0}, id="the trials of Lamina alone"),
+    ],
+)
+def test_rounds_of_the_pair_benchmark_can_be_chosen(benchmark, monkeypatch, words, expected):
+    monkeypatch.setenv("LAMINA_ROUNDS", words)
+
+    assert expected == benchmark("scheduler_pair").chosen()
+
+
+@pytest.mark.parametrize("word", ["larg", "large:", "large:two", "large:-1", "large:0"])
+def test_a_round_that_does_not_exist_ends_the_benchmark_with_the_names_of_those_that_do(benchmark, monkeypatch, word):
+    monkeypatch.setenv("LAMINA_ROUNDS", word)
+
+    with pytest.raises(SystemExit, match=r"LAMINA_ROUNDS: '.*' is not a round; choose from all_nodes, balanced, churn"):
+        benchmark("scheduler_pair").chosen()
+
+
+def test_only_chosen_rounds_are_run(benchmark):
+    pair = benchmark("scheduler_pair")
+    rounds = (pair.Round("large", 5, 2_000), pair.Round("churn", 1, 2_000))
+
+    assert [("churn", 3)] == [(one.label, one.pairs) for one in pair.narrowed(rounds, {"churn": 3})]
+    assert [("large", 5), ("churn", 1)] == [(one.label, one.pairs) for one in pair.narrowed(rounds, {})]
 
 
 def test_a_ratio_is_the_median_of_the_pairs_with_the_worst_and_the_best(benchmark):

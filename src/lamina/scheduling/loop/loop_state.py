@@ -79,21 +79,21 @@ class LoopState:
         """Wake waiting pods that the changes may help."""
         for change in changes:
             self.changes += 1
-            self.queue.react(change)
-            if self.cluster.nominations.nodes and change.kind is ChangeKind.POD_REMOVED:
-                self._wake_nominated(change.row)
+            held = self.cluster.nominated_on(change.row) if self.cluster.nominations.nodes else ()
+            self.queue.react(change, held)
+            if held and change.kind is ChangeKind.POD_REMOVED:
+                self._wake_nominated(change.row, held)
 
-    def _wake_nominated(self, row: int) -> None:
+    def _wake_nominated(self, row: int, held: Iterable[Pod]) -> None:
         """
         Wake the pods nominated for a node once no evicted pod is left there.
 
         They evicted no others meanwhile. Where the node does not fit them, no other change might wake them.
         """
-        node = self.cluster.columns.nodes[row] if row >= 0 else None
-        nominated = [] if node is None else self.cluster.nominations.on(node.name)
-        if node is None or not nominated or any(map(self.cluster.leaves, self.cluster.cache.on(node.name))):
+        node = self.cluster.columns.nodes[row]
+        if node is None or any(map(self.cluster.leaves, self.cluster.cache.on(node.name))):
             return
-        for pod in nominated:
+        for pod in held:
             queued = self.queue.get(pod.uid)
             if queued is not None and queued.place == "unschedulable":
                 self.queue.wake(queued)

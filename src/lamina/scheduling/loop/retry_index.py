@@ -3,14 +3,15 @@ Index of waiting pods by the changes that may help them.
 
 Groups refused by the same plugins of the same profile share a bucket. One check then shows whether a kind of change
 concerns any of them. If a plugin refused for lack of amounts (`AmountHintPlugin`), the bucket looks up the groups whose
-needs the changed node offers. It calls the plugin only for these; otherwise it calls the plugin for each group. Gated
-pods are indexed by the plugin that holds them; a change that the plugin does not list costs nothing.
+needs the changed node offers. It calls the plugin only for these; otherwise it calls the plugin for each group. Room
+that is held for nominated pods helps only pods that go before them. Gated pods are indexed by the plugin that holds them; a change that the plugin does not list costs nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from lamina.model.pod import PodUid
+from lamina.model.pod import Pod, PodUid
+from lamina.model.resources import PODS
 from lamina.scheduling.loop.amount_index import AmountIndex
 from lamina.scheduling.loop.queued_pod import QueuedGroup, QueuedPodInfo
 from lamina.scheduling.runtime.profile import Profile
@@ -23,7 +24,7 @@ OfferedAmounts: TypeAlias = dict[tuple[str, str], Mapping[str, int] | None]
 class RetryBucket:
     """Groups refused by the same plugins of a profile."""
 
-    __slots__ = ("_indexes", "_interested", "_unknown", "groups", "profile", "refused_by")
+    __slots__ = ("_exact", "_indexes", "_interested", "_unknown", "groups", "profile", "refused_by")
 
     def __init__(self, profile: Profile, refused_by: frozenset[str]) -> None:
         """Start empty."""
@@ -31,6 +32,8 @@ class RetryBucket:
         self.refused_by = refused_by
         self.groups: dict[int, QueuedGroup] = {}
         self._indexes = {plugin: AmountIndex() for plugin in sorted(refused_by) if profile.hints_by_amounts(plugin)}
+        self._exact = frozenset(plugin for plugin in self._indexes if profile.amounts_suffice(plugin))
+        """Plugins for which a nominated pod takes what it requests."""
         self._unknown: dict[str, dict[int, QueuedGroup]] = {plugin: {} for plugin in self._indexes}
         """Groups without known needs, by plugin; the plugin is called for each of them."""
         self._interested: dict[ChangeKind, tuple[str, ...] | None] = {}
@@ -52,8 +55,8 @@ class RetryBucket:
             if self._unknown[plugin].pop(group.number, None) is None:
                 index.remove(group.number)
 
-    def helped(self, change: ClusterChange, offered: OfferedAmounts) -> Iterable[QueuedGroup]:
-        """Return the groups that a change may help."""
+    def helped(self, change: ClusterChange, offered: OfferedAmounts, held: Sequence[Pod]) -> Iterable[QueuedGroup]:
+        """Return the groups that a change may help; *held* pods are nominated for the changed node."""
         if change.kind not in self._interested:
             self._interested[change.kind] = self._interested_in(change.kind)
         plugins = self._interested[change.kind]
@@ -62,9 +65,32 @@ class RetryBucket:
         found: dict[int, QueuedGroup] = {}
         for plugin in plugins:
             for group in self._candidates(plugin, change, offered):
-                if group.number not in found and self.profile.worth_retrying(plugin, group.sample.pod, change):
+                if group.number in found or (held and self._taken(plugin, group, offered, held)):
+                    continue
+                if self.profile.worth_retrying(plugin, group.sample.pod, change):
                     found[group.number] = group
         return found.values()
+
+    def _taken(self, plugin: str, group: QueuedGroup, offered: OfferedAmounts, held: Sequence[Pod]) -> bool:
+        """
+        Return whether the changed node lacks amounts for a pod that waits alone, beside the *held* pods that go first.
+
+        If one of them gives up its nomination, that is another change. Only one pod of a larger group is woken, and its
+        pods can have several priorities.
+        """
+        if len(group.pods) > 1:
+            return False
+        pod = group.sample.pod
+        amounts = offered.get((self.profile.name, plugin)) if plugin in self._exact else None
+        ahead = [one for one in held if one.priority >= pod.priority and one.uid != pod.uid]
+        if amounts is None or not ahead:
+            return False
+        left = dict(amounts)
+        for one in ahead:
+            for name, amount in (*one.requests, (PODS, 1)):
+                left[name] = left.get(name, 0) - amount
+        needs = self.profile.needs(plugin, pod) or {}
+        return any(left.get(name, 0) < amount for name, amount in needs.items())
 
     def _interested_in(self, kind: ChangeKind) -> tuple[str, ...] | None:
         """Return the plugins to call after a change of this kind; None if it may help every group."""
@@ -128,12 +154,16 @@ class RetryIndex:
         if not pods:
             del self._gated[queued.profile, plugin]
 
-    def helped(self, change: ClusterChange) -> list[QueuedGroup | QueuedPodInfo]:
-        """List the groups and gated pods that a change may help, in the order in which they began to wait."""
+    def helped(self, change: ClusterChange, held: Sequence[Pod]) -> list[QueuedGroup | QueuedPodInfo]:
+        """
+        List the groups and gated pods that a change may help, in the order in which they began to wait.
+
+        *held* pods are nominated for the changed node.
+        """
         found: list[tuple[int, QueuedGroup | QueuedPodInfo]] = []
         offered: OfferedAmounts = {}
         for bucket in self._buckets.values():
-            found.extend((group.number, group) for group in bucket.helped(change, offered))
+            found.extend((group.number, group) for group in bucket.helped(change, offered, held))
         found.extend((queued.gated_as, queued) for queued in self._opened(change))
         return _in_order(found)
 

@@ -14,7 +14,7 @@ from lamina.scheduling.loop.binding_cycle import BindingCycle
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.making_room import MakingRoom, RoomResult
-from lamina.scheduling.loop.nominated_room import keeps_nomination, withheld_from
+from lamina.scheduling.loop.nominated_room import fits_where_nominated, keeps_nomination, withheld_from
 from lamina.scheduling.loop.scheduling_queue import QueuedPodInfo
 from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
 from lamina.scheduling.runtime.explanation import Attempt, broken, explain, groups, node_name
@@ -101,10 +101,15 @@ class SchedulingCycle:
         if queued.edition != queued.profile.edition:
             queued.sign()
         evaluations, pod = self._evaluations[queued.profile.name], queued.pod
-        evaluation = evaluations.of(queued.shape, pod)
-        if not self._state.cluster.nominations.nodes:
+        evaluation, cluster = evaluations.of(queued.shape, pod), self._state.cluster
+        if not cluster.nominations.nodes:
             return evaluation
-        withheld = withheld_from(self._state.cluster, queued.profile, pod, evaluation)
+        # As upstream, other nodes do not matter to a pod that fits where it is nominated. Extenders and place plugins
+        # may choose another node.
+        one_node = not self._state.chain.extenders and not queued.profile.place
+        if one_node and fits_where_nominated(cluster, queued.profile, pod, evaluation):
+            return evaluation
+        withheld = withheld_from(cluster, queued.profile, pod, evaluation)
         return evaluations.without(withheld, pod) if withheld else evaluation
 
     def _choose(self, evaluation: ShapeEvaluation, pod: Pod) -> tuple[int, int]:

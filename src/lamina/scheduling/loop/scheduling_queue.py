@@ -25,7 +25,7 @@ A plugin that refused a pod can name a retry time (`RetryTimePlugin`); the queue
 """
 
 import math
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from numbers import Real
 from typing import Final, TypeGuard, TypeVar
 
@@ -251,9 +251,9 @@ class SchedulingQueue:
             else:
                 self._retry_gated(self._pods[one])
 
-    def react(self, change: ClusterChange) -> None:
-        """Wake one pod of each group that *change* may help; further pods follow if it is placed."""
-        self._wake_all(self._index.helped(change))
+    def react(self, change: ClusterChange, held: Sequence[Pod] = ()) -> None:
+        """Wake one pod of each group that *change* may help; *held* pods are nominated for the changed node."""
+        self._wake_all(self._index.helped(change, held))
 
     def retry(self, plugin: str) -> None:
         """Wake pods that *plugin* refused, as `react` does after a change."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
@@ -93,11 +94,11 @@ class DryRun:
         """Return the free amounts on each row beside the nominated pods that the pod must fit beside."""
         nodes = self.nodes
         offers = [nodes.free(name).copy() for name in names]
-        for row, ahead in self.ahead.items():
-            for one in ahead:
-                asked = {**dict(one.requests), PODS: 1}
-                for free, name in zip(offers, names, strict=True):
-                    free[row] -= asked.get(name, 0)
+        if self.ahead:
+            rows = [row for row, ahead in self.ahead.items() for _ in ahead]
+            asked = [{**dict(one.requests), PODS: 1} for ahead in self.ahead.values() for one in ahead]
+            for free, name in zip(offers, names, strict=True):
+                np.subtract.at(free, rows, [one.get(name, 0) for one in asked])
         return offers
 
     def leaves(self, victim: Pod) -> bool:

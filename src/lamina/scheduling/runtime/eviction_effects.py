@@ -8,20 +8,14 @@ What evictions can change about the verdict of each filter, so that few nodes ne
     any other  every node needs a dry run of its own
 """
 
-from typing import Final
-
 import numpy as np
 
-from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
 from lamina.scheduling.runtime.counted_room import CountedRoom
 from lamina.scheduling.runtime.dry_run import DryRun
 from lamina.scheduling.runtime.profile import FilterPart
+from lamina.scheduling.runtime.what_if import FIXED
 from lamina.scheduling.state.columns import Bools
-from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.placed_pods import PlacedArrays, PodKinds
-
-FIXED: Final = frozenset({Facet.TAINTS, Facet.LABELS, Facet.IMAGES, Facet.CATALOG, Facet.ANNOTATIONS, Facet.VOLUMES})
-"""Facets that evictions do not change."""
 
 
 class EvictionEffects:
@@ -39,6 +33,10 @@ class EvictionEffects:
             # The pod was refused before any filter ran.
             self.single[:] = True
             return
+        # A filter that does not apply to the pod can apply because of the nominated pods that it must fit beside.
+        self._peculiar = [
+            row for row, pods in dry_run.ahead.items() if any(one.has_pod_terms or one.host_ports for one in pods)
+        ]
         for part, silent, codes in zip(dry_run.profile.filters, dry_run.silent, dry_run.codes, strict=True):
             if part is amounts:
                 continue
@@ -57,23 +55,21 @@ class EvictionEffects:
         silent: bool,
         refused: Bools | None,
     ) -> None:
-        ahead, plugin = dry_run.ahead, part.plugin
-        # A filter that does not apply to the pod can apply because of the nominated pods that it must fit beside.
-        peculiar = [row for row, pods in ahead.items() if any(one.has_pod_terms or one.host_ports for one in pods)]
+        ahead, peculiar = dry_run.ahead, self._peculiar
         if silent and not peculiar:
             return
-        if isinstance(plugin, CountingFilterPlugin):
+        if part.counting is not None:
             there = [one for pods in ahead.values() for one in pods]
-            evictions = plugin.evictions(dry_run.pod, dry_run.nodes, there)
+            evictions = part.counting.evictions(dry_run.pod, dry_run.nodes, there)
             self.counted.append(CountedRoom(evictions, kinds, entries, ahead))
-            if isinstance(plugin, RelievedFilterPlugin) and not silent:
-                self.single[[*plugin.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
-        elif isinstance(plugin, RelievedFilterPlugin):
+            if part.relieved is not None and not silent:
+                self.single[[*part.relieved.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
+        elif part.relieved is not None:
             if silent:
                 return
             if refused is not None:
                 self.single |= refused
-            self.single[[*plugin.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
+            self.single[[*part.relieved.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
         elif silent:
             self.single[peculiar] = True
         else:

@@ -12,9 +12,11 @@ from lamina.model.cluster_objects import ClusterObject
 from lamina.model.decision import PluginScore
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
+from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
 from lamina.scheduling.contract.plugin_registry import POINTS
 from lamina.scheduling.contract.points import (
     MAX_SCORE,
+    AmountFilterPlugin,
     AmountHintPlugin,
     BindPlugin,
     FilterNodePlugin,
@@ -58,7 +60,19 @@ EVERYTHING: Final = Reads(whole=frozenset(Facet))
 class FilterPart:
     """A filter plugin with precomputed properties."""
 
-    __slots__ = ("as_one", "by_node", "by_row", "name", "placing", "plugin", "prepares", "reads", "signer")
+    __slots__ = (
+        "as_one",
+        "by_node",
+        "by_row",
+        "counting",
+        "name",
+        "placing",
+        "plugin",
+        "prepares",
+        "reads",
+        "relieved",
+        "signer",
+    )
 
     def __init__(self, plugin: FilterPlugin) -> None:
         """Inspect the plugin once, so that no cycle has to."""
@@ -67,6 +81,8 @@ class FilterPart:
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
         self.by_node = plugin if isinstance(plugin, FilterNodePlugin) else None
         self.prepares = plugin if isinstance(plugin, PreFilterPlugin) else None
+        self.counting = plugin if isinstance(plugin, CountingFilterPlugin) else None
+        self.relieved = plugin if isinstance(plugin, RelievedFilterPlugin) else None
         self.by_row, self.as_one = _facets(self.reads)
         self.placing = not PLACING.isdisjoint(self.by_row)
         self.signer = _signer(plugin, self.as_one)
@@ -193,6 +209,9 @@ class Profile:
         self._by_amounts: dict[str, AmountHintPlugin] = {
             name: plugin for name, plugin in self._hints.items() if isinstance(plugin, AmountHintPlugin)
         }
+        self._exact = frozenset(
+            name for name, plugin in self._by_amounts.items() if isinstance(plugin, AmountFilterPlugin)
+        )
         self._retry_times: dict[str, RetryTimePlugin] = {
             name: plugin for name, plugin in self.plugins.items() if isinstance(plugin, RetryTimePlugin)
         }
@@ -313,6 +332,10 @@ class Profile:
     def hints_by_amounts(self, plugin: str) -> bool:
         """Return whether *plugin* can name the amounts that a refused pod needs."""
         return plugin in self._by_amounts
+
+    def amounts_suffice(self, plugin: str) -> bool:
+        """Return whether *plugin* refuses exactly the nodes that lack amounts, and pods take what they request."""
+        return plugin in self._exact
 
     def needs(self, plugin: str, pod: Pod) -> dict[str, int] | None:
         """Return the positive amounts that a node must offer to *pod* according to *plugin*; None if it raises."""

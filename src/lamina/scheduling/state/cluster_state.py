@@ -312,6 +312,11 @@ class ClusterState:
         """
         self.nominations.put(pod, node, frozenset(victim.uid for victim in victims))
 
+    def nominated_on(self, row: int) -> list[Pod]:
+        """Return the pods that are nominated for the node in a row; none for row -1."""
+        node = self.columns.nodes[row] if row >= 0 else None
+        return [] if node is None else self.nominations.on(node.name)
+
     def leaves(self, victim: Pod) -> bool:
         """Return whether a pod is being evicted in favour of another pod, by this scheduler or an earlier one."""
         return (victim.deleting and victim.preempted) or victim.uid in self.evictions

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.model.pod import Pod
+from lamina.model.resources import Amounts
 from lamina.model.selectors import LabelSelector
 from lamina.scheduling.state.columns import LARGEST, LINES, NUDGE, Floats, Ints, NodeColumns
 from lamina.scheduling.state.node_facts import F, FactHandle, Placements
@@ -41,18 +42,20 @@ class UsageDelta:
         self.limited = [0, 0]
         self.scalars: dict[str, int] = {}
 
-    def count(self, columns: NodeColumns, pod: Pod, times: int) -> None:
-        """Count a pod as the columns do; *times* is -1 for a pod that would be gone."""
+    def plus(self, columns: NodeColumns, pod: Pod, times: int) -> "UsageDelta":
+        """Return this change with a pod counted as the columns do; *times* is -1 for a pod that would be gone."""
         taken, others = columns.taken(pod.requests)
         ranked, _ = columns.taken(pod.scoring_requests)
         limited, _ = columns.taken(pod.limits or pod.requests)
-        for line, amount in enumerate(taken.tolist()):
-            self.taken[line] += times * amount
+        more = UsageDelta()
+        more.taken = [before + times * amount for before, amount in zip(self.taken, taken.tolist(), strict=True)]
         for line in (0, 1):
-            self.ranked[line] += times * ranked.item(line)
-            self.limited[line] += times * limited.item(line)
+            more.ranked[line] = self.ranked[line] + times * ranked.item(line)
+            more.limited[line] = self.limited[line] + times * limited.item(line)
+        more.scalars = self.scalars.copy()
         for name, amount in others:
-            self.scalars[name] = self.scalars.get(name, 0) + times * min(amount, LARGEST)
+            more.scalars[name] = more.scalars.get(name, 0) + times * min(amount, LARGEST)
+        return more
 
 
 class Hypothesis:
@@ -68,11 +71,18 @@ class Hypothesis:
         self._facts: dict[int, object] = {}
         self._anti_affinity: PlacedTermIndex | None = None
         self._scoring_terms: PlacedTermIndex | None = None
+        first: dict[tuple[Amounts, Amounts, Amounts, int], UsageDelta] = {}
+        """Changes by one pod, which equal pods on other rows share."""
         for placements, times in ((self.gone, -1), (self.there, 1)):
             for row, pod in placements:
-                if row not in self.differences:
-                    self.differences[row] = UsageDelta()
-                self.differences[row].count(columns, pod, times)
+                before = self.differences.get(row)
+                if before is not None:
+                    self.differences[row] = before.plus(columns, pod, times)
+                    continue
+                key = (pod.requests, pod.scoring_requests, pod.limits, times)
+                if key not in first:
+                    first[key] = UNCHANGED.plus(columns, pod, times)
+                self.differences[row] = first[key]
 
     def view(self, rows: Sequence[int] | None = None) -> NodeView:
         """Return a view of some rows (in the given order, each once), or of all rows."""
@@ -135,7 +145,8 @@ class HypotheticalView(NodeView):
             first = int(rows.start or 0)
             places = [(row - first, row) for row in supposed.differences if first <= row < first + size]
         else:
-            places = [(int(place), row) for row in supposed.differences for place in np.flatnonzero(rows == row)]
+            there = {row: place for place, row in enumerate(rows.tolist())}
+            places = [(there[row], row) for row in supposed.differences if row in there]
         self._places = places
 
     @property

@@ -52,12 +52,18 @@ class ImageName:
 class ImageNames:
     """Image names of all nodes."""
 
-    __slots__ = ("_by_name", "_by_row")
+    __slots__ = ("_by_name", "_by_row", "edition")
 
     def __init__(self) -> None:
         """Start without nodes."""
         self._by_name: dict[str, ImageName] = {}
         self._by_row: dict[int, frozenset[str]] = {}
+        self.edition = 0
+        """Increases whenever a name is listed first, or no longer."""
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether some node lists *name*."""
+        return name in self._by_name
 
     def get(self, name: str) -> ImageName | None:
         """Return the entry of *name*, or None if no node lists it."""
@@ -95,10 +101,12 @@ class ImageNames:
             known.discard(row)
             if not known.rows:
                 del self._by_name[name]
+                self.edition += 1
         for name in sizes.keys() - before:
             entry = self._by_name.get(name)
             if entry is None:
                 entry = self._by_name[name] = ImageName(sizes[name])
+                self.edition += 1
             entry.add(row)
         if sizes:
             self._by_row[row] = frozenset(sizes)

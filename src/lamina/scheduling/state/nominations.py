@@ -98,9 +98,17 @@ class Nominations:
         for one in nominated:
             self.put(one.pod, one.node, frozenset(one.victims))
 
+    def ahead_on(self, node: str, pod: Pod) -> list[Pod]:
+        """Return the other pods of equal or higher priority than *pod* that are nominated for a node."""
+        return _ahead(self._on_node.get(node, {}), pod)
+
     def ahead_of(self, pod: Pod) -> Iterator[tuple[str, list[Pod]]]:
         """Yield nodes with other nominated pods of equal or higher priority than *pod*, and these pods."""
         for node, pods in self._on_node.items():
-            ahead = [one for one in pods.values() if one.priority >= pod.priority and one.uid != pod.uid]
+            ahead = _ahead(pods, pod)
             if ahead:
                 yield node, ahead
+
+
+def _ahead(nominated: dict[PodUid, Pod], pod: Pod) -> list[Pod]:
+    return [one for one in nominated.values() if one.priority >= pod.priority and one.uid != pod.uid]

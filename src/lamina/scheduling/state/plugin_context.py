@@ -6,6 +6,7 @@ from lamina.scheduling.state.cluster_load import ClusterLoad
 from lamina.scheduling.state.cluster_objects import ClusterObjects
 from lamina.scheduling.state.cluster_usage import ClusterUsage
 from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.image_names import ImageNames
 from lamina.scheduling.state.namespace_labels import NamespaceLabels
 from lamina.scheduling.state.node_facts import F, FactHandle
 from lamina.scheduling.state.placed_pods import PlacedPods
@@ -44,6 +45,11 @@ class PluginContext:
     def scoring_terms(self) -> PlacedTermIndex:
         """All other affinity terms of placed pods."""
         return self._columns.scoring_terms
+
+    @property
+    def images(self) -> ImageNames:
+        """Image names listed in node statuses."""
+        return self._columns.images
 
     @property
     def namespace_labels(self) -> NamespaceLabels:

@@ -18,6 +18,7 @@ from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
+from tests.work import steps
 
 CORE = ("PrioritySort", "NodeResourcesFit", "NodePorts", "DefaultBinder")
 
@@ -268,3 +269,80 @@ def test_a_nomination_ends_when_the_attempts_of_its_pod_break() -> None:
 
     assert [("nominee", "")] == nominated(commands)
     assert [("p", "n")] == bound(commands)
+
+
+# ------------------------------------------------------------------------------------------------------------------ work
+
+
+@pytest.mark.parametrize("count", [4, 40])
+def test_room_that_is_held_for_a_nominated_pod_wakes_no_other_that_would_have_to_leave_it(count: int) -> None:
+    """
+    Each pod is tried once to evict, and once when its victim is gone, however many others wait for theirs.
+    """
+    loop = a_loop((*CORE, "DefaultPreemption"))
+    loop.take(*(events.NodeSeen(a_node(f"n{number}", cpu=4)) for number in range(count)))
+    loop.take(*(events.PodSeen(a_pod(f"victim-{number}", cpu=3, on=f"n{number}")) for number in range(count)))
+    loop.feed(*(events.PodSeen(a_pod(f"vip-{number}", cpu=3, priority=10)) for number in range(count)))
+    loop.feed(events.TimePassed(60.0))
+
+    tried: list[int] = []
+    for number in range(count):
+        loop.feed(events.TimePassed(61.0 + number), events.PodGone(PodUid(f"victim-{number}")))
+        tried.append(len(loop.tried))
+
+    assert [1] * count == tried
+    assert count == len(loop.bindings)
+
+
+@pytest.mark.parametrize(
+    ("memory", "tried"),
+    [
+        pytest.param("1Gi", 1, id="of another shape: only that pod is tried"),
+        pytest.param(None, 2, id="of the same shape: the next one is tried after it"),
+    ],
+)
+def test_room_that_is_held_wakes_pods_that_go_before_the_nominated_one(memory: str | None, tried: int) -> None:
+    loop = a_loop(CORE)
+    loop.feed(
+        events.NodeSeen(a_node("n", cpu=4)),
+        events.PodSeen(a_pod("victim", cpu=4, on="n")),
+        events.PodSeen(a_pod("nominee", cpu=3, priority=10, nominated="n", scheduler="another")),
+        events.PodSeen(a_pod("equal", cpu=3, priority=10)),
+        events.PodSeen(a_pod("higher", cpu=3, memory=memory, priority=11)),
+    )
+    loop.feed(events.TimePassed(60.0))
+
+    assert [("higher", "n")] == bound(loop.feed(events.PodGone(PodUid("victim"))))
+    assert tried == len(loop.tried)
+
+
+def crowded(nominations: int) -> Loop:
+    """Return a loop with 120 empty nodes, and pods of other schedulers nominated for the first of them."""
+    loop = a_loop(("PrioritySort", "NodeName", "NodePorts", "NodeResourcesFit", "InterPodAffinity", "DefaultBinder"))
+    loop.take(*(events.NodeSeen(a_node(f"n{number}", cpu=4)) for number in range(120)))
+    for number in range(nominations):
+        other = a_pod(f"other-{number}", cpu=3, priority=10, nominated=f"n{number}", scheduler="another")
+        loop.take(events.PodSeen(other))
+    return loop
+
+
+def work(nominations: int, pod: Pod) -> int:
+    loop = crowded(nominations)
+    loop.take(events.PodSeen(pod))
+    return steps(loop.decide)
+
+
+def test_a_pod_that_fits_where_it_is_nominated_costs_the_same_however_many_others_are_nominated() -> None:
+    own = a_pod("p", cpu=3, priority=10, nominated="n119")
+
+    assert work(10, own) == work(100, own)
+
+
+def test_another_nominated_pod_costs_an_attempt_little() -> None:
+    """
+    All filters examine all nodes of nominated pods at once: one by one, each costs more than a thousand steps.
+    """
+    pod = a_pod("p", cpu=3, priority=10)
+    each = (work(100, pod) - work(10, pod)) / 90
+
+    assert each < 400

@@ -165,15 +165,51 @@ def test_a_node_that_left_counts_no_more():
     assert {"n0": 23, "n2": 0} == scored(bench, bench.make("ImageLocality"), a_pod(image="app:1"))
 
 
-def test_pods_are_told_apart_by_their_images_and_the_number_of_containers():
+def test_pods_are_told_apart_by_their_listed_images_and_the_number_of_containers():
     """A volume of an image is not a container of it."""
-    plugin = Bench().make("ImageLocality")
+    plugin = a_cluster(MIB, 1, 1).make("ImageLocality")
     container = a_pod("a", images=["app:1", "data:1"])
     volume = msgspec.structs.replace(a_pod("b", images=["app:1"]), image_volumes=("data:1",))
 
     assert plugin.sign(a_pod("a", cpu=1)) == plugin.sign(a_pod("b", cpu=2))
     assert container.images == volume.images
     assert plugin.sign(container) != plugin.sign(volume)
+
+
+def test_pods_whose_images_no_node_lists_are_alike():
+    """They score 0 everywhere, so they share one evaluation."""
+    plugin = a_cluster(MIB, 1, 1).make("ImageLocality")
+    strange = [a_pod(image="tool:1"), a_pod(image="tool:2"), a_pod(images=["tool:1", "tool:2"])]
+
+    assert 1 == len({plugin.sign(pod) for pod in strange})
+    assert plugin.sign(a_pod(image="app:1")) != plugin.sign(strange[0])
+
+
+@pytest.mark.parametrize(
+    ("images", "outdated"),
+    [
+        pytest.param({"app:1": MIB, "tool:1": MIB}, True, id="an image is listed for the first time"),
+        pytest.param({}, True, id="no node lists an image any longer"),
+        pytest.param({"app:1": MIB}, False, id="nothing changed"),
+        pytest.param({"app:1": 2 * MIB}, False, id="an image has another size"),
+    ],
+)
+def test_signatures_are_outdated_when_a_name_is_listed_first_or_no_longer(images, outdated):
+    bench = a_cluster(MIB, 1, 1)
+    plugin = bench.make("ImageLocality")
+    before = plugin.edition
+    bench.put(a_node("n0", images=images))
+
+    assert outdated == (plugin.edition > before)
+
+
+def test_signatures_stay_when_another_node_lists_a_known_name():
+    bench = a_cluster(MIB, 1, 2)
+    plugin = bench.make("ImageLocality")
+    before = plugin.edition
+    bench.put(a_node("n1", images={"app:1": MIB}))
+
+    assert before == plugin.edition
 
 
 def test_it_tells_what_the_score_was_made_of():

@@ -35,11 +35,22 @@ class ImageLocality:
     reads: ClassVar = Reads(others=frozenset({Facet.IMAGES}))
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need no context or arguments."""
+        """Read from *context* which images the nodes list."""
+        self._images = context.images
+
+    @property
+    def edition(self) -> int:
+        """Increases as names are listed first or no longer, because a pod's signature leaves out unlisted ones."""
+        return self._images.edition
 
     def sign(self, pod: Pod) -> Hashable:
-        """Return the pod's images and its number of containers (Kubernetes 1.36 counts init and regular ones)."""
-        return (pod.images, _containers(pod))
+        """
+        Return the pod's images that some node lists, and its number of containers.
+
+        Kubernetes 1.36 counts init and regular containers. Pods whose images no node lists are all alike.
+        """
+        names = [name for image in pod.images if (name := locality_name(image)) in self._images]
+        return (tuple(names), _containers(pod)) if names else None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Sum up the listed images and scale the sum."""
