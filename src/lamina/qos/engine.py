@@ -8,8 +8,8 @@ costs the same however many pods wait. Memory is bounded by the pods and control
 """
 
 import math
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Iterator, KeysView, Sequence
 from typing import Final
 
 import numpy as np
@@ -36,7 +36,7 @@ from lamina.qos.life_cycle_facts import (
 )
 from lamina.qos.order_table import OrderTable, Rows
 from lamina.qos.pod_record import PodRecord
-from lamina.qos.promise import ControllerKey, QosApproach, QosSettings, RunningFrom
+from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings, RunningFrom
 from lamina.qos.qos_summary import QosSummary, adopted_controller, controller_summary
 from lamina.qos.replica_slots import ReplicaSlot
 from lamina.qos.standing import QosTimes, Standing
@@ -45,6 +45,8 @@ from lamina.qos.window_checkpoints import PARTS
 
 NO_METRIC: Final = -math.inf
 """The metric of pods that the engine ignores: they go first."""
+MOST_FINISHED: Final = 4096
+"""Finished incarnations that wait for the host; beyond that the oldest are lost."""
 
 
 class QosEngine:
@@ -68,10 +70,20 @@ class QosEngine:
         self._changed: set[ControllerKey] = set()
         """Controllers whose rows are outdated."""
         self._window_number = 0
+        self.changes = 0
+        """Counts creations, bindings and ends of pods: what a summary written before does not have."""
+        self.adopted_at = -math.inf
+        """When the adopted summary was written; no state of the engine."""
+        self.finished: deque[FinishedIncarnation] = deque(maxlen=MOST_FINISHED)
+        """The last finished incarnations, for a host that logs them and removes them; no state of the engine."""
 
     def __len__(self) -> int:
         """Return the number of controllers, those without pods included."""
         return len(self._records)
+
+    def keys(self) -> KeysView[ControllerKey]:
+        """Return the controllers, those without pods included."""
+        return self._records.keys()
 
     def __contains__(self, uid: PodUid) -> bool:
         """Return whether a pod is known."""
@@ -107,9 +119,12 @@ class QosEngine:
         return ()
 
     def finish_adoption(self) -> None:
-        """Stop keeping slots for pods that a summary listed; for after the first complete list of pods."""
+        """End the pods of a summary that do not exist any more; for after the first complete list of pods."""
         for record in self._records.values():
-            record.kept_slots.clear()
+            if record.kept_pods or record.kept_slots:
+                record.advance(self.now)
+                self._changed.add(record.key)
+                self._drop_rows(record.end_missing(self.now))
 
     def _zero(self) -> float:
         return 0.0 if self.origin is None else self.origin
@@ -134,6 +149,7 @@ class QosEngine:
         self._changed.add(record.key)
         self._of_pod[fact.uid] = record
         record.add(PodRecord(fact.uid, fact.namespace, fact.name, at), self.now)
+        self.changes += 1
 
     def _pod_fact(self, fact: PodFact, at: float) -> tuple[FinishedIncarnation, ...]:
         record = self._of_pod.get(fact.uid)
@@ -183,6 +199,7 @@ class QosEngine:
             return
         record.reserve(pod, on=False)
         pod.bound = True
+        self.changes += 1
         began = at if since is None else min(since - self._zero(), at)
         record.enter(pod, BINDING, began)
         if self.settings.running_from is RunningFrom.BINDING:
@@ -211,7 +228,7 @@ class QosEngine:
 
     def _finished(self, record: ControllerRecord, pod: PodRecord, slot: int) -> FinishedIncarnation:
         standing = record.standing(self.now, pod)
-        return FinishedIncarnation(
+        finished = FinishedIncarnation(
             self.now + self._zero(),
             pod.name,
             record.key,
@@ -225,6 +242,9 @@ class QosEngine:
             standing.metric,
             standing.times,
         )
+        self.changes += 1
+        self.finished.append(finished)
+        return finished
 
     def _delete(self, record: ControllerRecord, pod: PodRecord) -> None:
         del self._of_pod[pod.uid]
@@ -271,10 +291,19 @@ class QosEngine:
             self._insert(restored_controller(each, self.settings.window, self.now))
         self._idle = OrderedDict(snapshot.idle)
 
-    def summary(self, now: float, most: int) -> QosSummary:
-        """Return the history of deleted pods, for at most *most* controllers; those with pods, then the newest."""
+    def summary(self, now: float, most: int, most_pods: int = 0) -> QosSummary:
+        """
+        Return the history of deleted pods, for at most *most* controllers; those with pods, then the newest.
+
+        *most_pods* limits the existing pods in it, over all controllers.
+        """
+        t = self.moment(now)
         records = sorted(self.records(now), key=lambda record: self._idle.get(record.key, math.inf), reverse=True)
-        return QosSummary(now, tuple(controller_summary(record, self.now) for record in records[:most]))
+        controllers = []
+        for record in records[:most]:
+            controllers.append(controller_summary(record, t, most_pods))
+            most_pods -= len(controllers[-1].pods)
+        return QosSummary(max(now, t + self._zero()), tuple(controllers))
 
     def adopt(self, summary: QosSummary, now: float) -> None:
         """
@@ -285,6 +314,7 @@ class QosEngine:
         """
         self._pass_time(now)
         written_at = min(summary.at - self._zero(), self.now)
+        self.adopted_at = summary.at
         for each in summary.controllers:
             self._insert(adopted_controller(each, self.settings.window, self.now, written_at))
             self._idle[each.key] = self.now
@@ -296,11 +326,15 @@ class QosEngine:
 
     # ----------------------------------------------------------------------------------------------- answers
 
+    def moment(self, now: float) -> float:
+        """Return *now* in seconds since the origin, for the records; never before the last observation."""
+        return self.now if self.origin is None else max(self.now, now - self.origin)
+
     def records(self, now: float) -> Iterator[ControllerRecord]:
-        """Yield all controllers, up to date at *now*; for views and summaries, which change nothing."""
-        self._pass_time(now)
+        """Yield all controllers, up to date at *now*; for views and summaries, which observe nothing."""
+        t = self.moment(now)
         for record in self._records.values():
-            record.advance(self.now)
+            record.advance(t)
             yield record
 
     def standing(self, uid: PodUid, now: float) -> Standing | None:
@@ -331,6 +365,11 @@ class QosEngine:
         """Return the controller of a pod; None for an unknown pod."""
         record = self._of_pod.get(uid)
         return None if record is None else record.key
+
+    def promise_of(self, key: ControllerKey) -> Promise | None:
+        """Return the promise of a controller; None for an unknown one."""
+        record = self._records.get(key)
+        return None if record is None else record.promise
 
     def contributing(self, uid: PodUid) -> bool:
         """Return whether a pod's running time counts: not if replicas must run together and some do not."""
