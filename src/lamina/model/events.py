@@ -182,6 +182,17 @@ class PermitRefused(EventBase, frozen=True):
     reason: str
 
 
+class PluginHistoryLoaded(EventBase, frozen=True):
+    """
+    The host loaded what an earlier process had stored for *plugin*.
+
+    The plugin decodes it and ignores what it cannot use. It is best fed before the existing pods are.
+    """
+
+    plugin: str
+    history: bytes
+
+
 ClusterEvent = (
     TimePassed
     | NodeSeen
@@ -212,4 +223,4 @@ BindingEvent = (
 )
 """Results of commands of the loop."""
 
-Event = ClusterEvent | BindingEvent
+Event = ClusterEvent | BindingEvent | PluginHistoryLoaded
