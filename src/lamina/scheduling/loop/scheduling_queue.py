@@ -464,8 +464,8 @@ class SchedulingQueue:
         self.now = snapshot.now
         self._sorted_at = snapshot.sorted_at
         self._time_ordered = snapshot.time_ordered
-        for profile in labels.profiles.values():
-            self._learn(profile)
+        for one in labels.profiles.values():
+            self._learn(one)
         self._pods = {one.pod.uid: restored(one, labels) for one in snapshot.pods}
         for saved in snapshot.groups:
             group = QueuedGroup(key_of(saved.profile, saved.label, labels), saved.number)

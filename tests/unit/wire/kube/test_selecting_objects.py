@@ -102,9 +102,9 @@ OWNED = {
 def test_the_number_of_pods_and_the_owner_are_read(decode):
     kind = {decode_replication_controller: "ReplicationController", decode_replica_set: "ReplicaSet"}.get(decode)
     found = decode(
-        msgspec.json.encode(
+        json.dumps(
             {"kind": kind, "metadata": {"namespace": "shop", "name": "web-1", **OWNED}, "spec": {"replicas": 3}}
-        )
+        ).encode()
     )
 
     assert (found.replicas, found.owner) == (3, Owner("Deployment", "web", "u", "apps/v1"))
