@@ -371,6 +371,11 @@ class QosEngine:
         record = self._records.get(key)
         return None if record is None else record.promise
 
+    def pods_of(self, key: ControllerKey) -> int:
+        """Return the number of a controller's pods that exist."""
+        record = self._records.get(key)
+        return 0 if record is None else len(record.pods)
+
     def contributing(self, uid: PodUid) -> bool:
         """Return whether a pod's running time counts: not if replicas must run together and some do not."""
         record = self._of_pod.get(uid)
@@ -389,6 +394,15 @@ class QosEngine:
             if importance != its:
                 return importance > its
         return metric < against
+
+    def order_key(self, uid: PodUid, now: float) -> tuple[float, ...]:
+        """Return a key of a waiting pod that sorts like `order`, without a rule for equal pods."""
+        standing = self.standing(uid, now)
+        if standing is None:
+            return (0.0, -math.inf, NO_METRIC)
+        if standing.metric < self.settings.safety_margin:
+            return (0.0, -standing.promise.importance, standing.metric)
+        return (1.0, 0.0, standing.metric)
 
     def order(self, uids: Sequence[PodUid], now: float) -> list[PodUid]:
         """Return waiting pods in the order in which they go; equal ones keep their order, and unknown pods go first."""

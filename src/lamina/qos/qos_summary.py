@@ -51,6 +51,16 @@ class QosSummary(msgspec.Struct, frozen=True):
     controllers: tuple[ControllerSummary, ...]
 
 
+def encoded(summary: QosSummary) -> bytes:
+    """Return a summary as MessagePack."""
+    return msgspec.msgpack.encode(summary)
+
+
+def decoded(data: bytes) -> QosSummary:
+    """Return the summary that `encoded` was given. Raises ValueError if *data* is something else."""
+    return msgspec.msgpack.decode(data, type=QosSummary)
+
+
 def controller_summary(record: ControllerRecord, t: float, most_pods: int) -> ControllerSummary:
     """Return the history of a controller at *t*, in seconds since the engine's origin, with at most so many pods."""
     slots = [

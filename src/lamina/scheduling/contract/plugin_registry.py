@@ -57,6 +57,9 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.AmountHintPlugin, "needs", ""),
     (points.AmountHintPlugin, "offers", ""),
     (points.RetryTimePlugin, "retry_at", ""),
+    (points.HistoryPlugin, "adopt", ""),
+    (points.SavedPlugin, "save", ""),
+    (points.SavedPlugin, "load", ""),
 )
 
 

@@ -132,7 +132,7 @@ class QueuedGroup:
         self._tried: LazyHeap[PodUid, tuple[Place, int]] = LazyHeap()
         """Pods that were tried at `_tried_at`."""
         self._tried_at = 0.0
-        self._sorted_at = 0.0
+        self._sorted_at: tuple[float, int] | None = None
 
     def snapshot(self) -> QueuedGroupSnapshot:
         """Return the content as data. The order of pods is not included; it is computed again."""
@@ -155,11 +155,13 @@ class QueuedGroup:
             self._rested.discard(uid)
             self._tried.discard(uid)
 
-    def first(self, now: float, place: Callable[[QueuedPodInfo], Place], *, time_ordered: bool) -> QueuedPodInfo:
+    def first(
+        self, now: float, place: Callable[[QueuedPodInfo], Place], moment: tuple[float, int] | None
+    ) -> QueuedPodInfo:
         """
         Return the pod to try next.
 
-        *place* returns a pod's sort key; if *time_ordered*, it is called again whenever time has passed.
+        *place* returns a pod's sort key; it is called again whenever *moment* is another one, None: never.
         """
         if len(self.pods) == 1:
             return self.sample
@@ -173,8 +175,8 @@ class QueuedGroup:
             for uid in tuple(self._tried):
                 self._tried.discard(uid)
                 self._rested.put(uid, order(uid))
-        if time_ordered and self._sorted_at != now:
-            self._sorted_at = now
+        if moment is not None and self._sorted_at != moment:
+            self._sorted_at = moment
             self._rested.reorder(order)
         for uid, queued in self._joined.items():
             (self._tried if queued.queued_at == now else self._rested).put(uid, order(uid))

@@ -32,6 +32,7 @@ from typing import Final, TypeGuard, TypeVar
 import msgspec
 
 from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.contract.points import VersionedSortPlugin
 from lamina.scheduling.contract.status import failed, raised
 from lamina.scheduling.loop.lazy_heap import LazyHeap
 from lamina.scheduling.loop.queue_snapshot import QueueSnapshot, ShapeNumbers
@@ -78,7 +79,9 @@ class SchedulingQueue:
         self._pods: dict[PodUid, QueuedPodInfo] = {}
         self._active: LazyHeap[PodUid, Place] = LazyHeap()
         self._sorted_at = 0.0
+        self._sorted_edition = 0
         self._time_ordered = False
+        self._versions: VersionedSortPlugin | None = None
         self._resting: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
         """All pods in back-off, by the time of their next check."""
         self._early: LazyHeap[PodUid, tuple[float, Place, int]] = LazyHeap()
@@ -127,7 +130,7 @@ class SchedulingQueue:
     def add(self, pod: Pod, profile: Profile) -> QueuedPodInfo:
         """Add a new pod."""
         self._serial += 1
-        self._time_ordered = self._time_ordered or profile.queue_sort.changes_with_time
+        self._learn(profile)
         queued = QueuedPodInfo(pod, profile, None, self.now, self.now, self._serial)
         queued.sign()
         self._pods[pod.uid] = queued
@@ -366,11 +369,19 @@ class SchedulingQueue:
         self._early.discard(uid)
         self._just_refused.pop(uid, None)
 
+    def _learn(self, profile: Profile) -> None:
+        """Note whether the order changes with time. All profiles have the same queueSort plugin."""
+        sort = profile.queue_sort
+        self._time_ordered = self._time_ordered or sort.changes_with_time
+        if self._versions is None and isinstance(sort, VersionedSortPlugin):
+            self._versions = sort
+
     def _reorder(self) -> None:
-        """Sort again if keys depend on time and time has passed."""
-        if not self._time_ordered or self._sorted_at == self.now:
+        """Sort again if keys may have changed since."""
+        edition = self._order_edition
+        if not self._time_ordered or (self._sorted_at == self.now and self._sorted_edition == edition):
             return
-        self._sorted_at = self.now
+        self._sorted_at, self._sorted_edition = self.now, edition
         self._active.reorder(lambda uid: self._key(self._pods[uid]))
         self._early.reorder(lambda uid: self._early_key(self._pods[uid]))
 
@@ -381,7 +392,12 @@ class SchedulingQueue:
         group = self._groups.get(key)
         if group is None:
             return
-        self.wake(group.first(self.now, self._key, time_ordered=self._time_ordered))
+        moment = (self.now, self._order_edition) if self._time_ordered else None
+        self.wake(group.first(self.now, self._key, moment))
+
+    @property
+    def _order_edition(self) -> int:
+        return 0 if self._versions is None else self._versions.order_edition
 
     def _wake_next(self, queued: QueuedPodInfo) -> None:
         key, queued.group = queued.group, None
@@ -448,6 +464,8 @@ class SchedulingQueue:
         self.now = snapshot.now
         self._sorted_at = snapshot.sorted_at
         self._time_ordered = snapshot.time_ordered
+        for one in labels.profiles.values():
+            self._learn(one)
         self._pods = {one.pod.uid: restored(one, labels) for one in snapshot.pods}
         for saved in snapshot.groups:
             group = QueuedGroup(key_of(saved.profile, saved.label, labels), saved.number)
