@@ -81,8 +81,9 @@ class QosEngine:
         """Return the number of controllers, those without pods included."""
         return len(self._records)
 
-    def keys(self) -> KeysView[ControllerKey]:
-        """Return the controllers, those without pods included."""
+    @property
+    def known(self) -> KeysView[ControllerKey]:
+        """The controllers, those without pods included."""
         return self._records.keys()
 
     def __contains__(self, uid: PodUid) -> bool:

@@ -83,18 +83,20 @@ class QosHistoryKeeper:
         adopt: Callable[[QosSummary], None],
         synced: Callable[[], bool],
         may_act: Callable[[], bool],
+        wake: Callable[[], None],
         clock: SteadyClock,
     ) -> None:
         """
         Keep the history of *engine* under *name*.
 
         *engine* returns the current engine; *adopt* passes a summary that was read to the loop. *synced* returns
-        whether all existing pods are known, *may_act* whether this instance leads.
+        whether all existing pods are known, *may_act* whether this instance leads. *wake* wakes the loop when pods may
+        be decided.
         """
         self._client, self._engine, self._clock = client, engine, clock
         self._path = f"{PATH}/{quote(name, safe='')}"
         self._name = name
-        self._adopt, self._synced, self._may_act = adopt, synced, may_act
+        self._adopt, self._synced, self._may_act, self._wake = adopt, synced, may_act, wake
         self._version: str | None = None
         """Resource version of the object that was read or written last; empty: there is none; None: not known."""
         self._loaded_at = -math.inf
@@ -151,10 +153,11 @@ class QosHistoryKeeper:
             if self._clock.now() - self._loaded_at > RETRY:
                 await self._load()
             self._leads = True
+            self._wake()
         elif self._changed() and self._clock.now() >= self._next:
             if self._version is None:
-                await self._load()
-                self._next = self._clock.now() + (AFTER_REJECTION if self._version is None else 0.0)
+                loaded = await self._load()
+                self._next = self._clock.now() + (0.0 if loaded else AFTER_REJECTION)
             elif self.ready:
                 await self._write()
 
@@ -162,8 +165,12 @@ class QosHistoryKeeper:
         engine = self._engine()
         return self._written != (engine, engine.changes)
 
-    async def _load(self) -> None:
-        """Read the object and pass its content on; try again for a while if the API server does not answer."""
+    async def _load(self) -> bool:
+        """
+        Read the object and pass its content on; try again for a while if the API server does not answer.
+
+        Return whether it is known now if there is an object.
+        """
         until = self._clock.now() + READ_FOR
         known = self._version
         while True:
@@ -175,30 +182,30 @@ class QosHistoryKeeper:
                 self._version = decode_meta(body).resource_version
                 if self._version == known or self._written is not None:
                     # What this leader measured since its first write is newer.
-                    return
+                    return True
                 summary = summary_of(decode_qos_history(body))
             except ApiError as error:
                 if error.status == NOT_FOUND:
                     self._version = ""
-                    return
+                    return True
                 if not _passing(error) or self._clock.now() >= until:
                     self._warn("read", error)
-                    return
+                    return False
             except UnreachableError as error:
                 if self._clock.now() >= until:
                     self._warn("read", error)
-                    return
+                    return False
             except WireError as error:
                 # The next write replaces it.
                 self._warn("read", error)
-                return
+                return self._version is not None
             else:
                 now = self._clock.now()
                 self._awaited = (summary.at, now + ADOPTED_WITHIN)
                 self._adopt(summary)
                 fields = {"controllers": len(summary.controllers), "age_s": round(now - summary.at, 1)}
                 log.info("QoS history read", extra={"fields": fields})
-                return
+                return True
             await asyncio.sleep(RETRY)
 
     async def _write(self) -> None:

@@ -49,7 +49,7 @@ class QosMetrics(Collector):
         now = self._clock.now()
         t = self._engine().moment(now)
         standings = [(record, record.standing(t)) for record in self._engine().records(now) if record.pods]
-        for gone in self._evictions.keys() - self._engine().keys():
+        for gone in self._evictions.keys() - self._engine().known:
             del self._evictions[gone]
         yield from self._of_controllers(standings)
         yield from self._of_classes(standings)

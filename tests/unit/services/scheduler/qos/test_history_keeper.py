@@ -62,6 +62,7 @@ class House:
         self.cluster.engine.origin = 0.0
         self.leads = self.synced = True
         self.adopted: list[QosSummary] = []
+        self.wakes = 0
         self.keeper = QosHistoryKeeper(
             self.store,
             "lamina-scheduler",
@@ -69,8 +70,12 @@ class House:
             adopt=self.adopt,
             synced=lambda: self.synced,
             may_act=lambda: self.leads,
+            wake=self.awake,
             clock=LoopClock(),
         )
+
+    def awake(self) -> None:
+        self.wakes += 1
 
     def adopt(self, summary: QosSummary) -> None:
         self.adopted.append(summary)
@@ -173,7 +178,7 @@ def test_a_stored_history_is_adopted_before_pods_are_decided():
     leaping(house.story(asyncio.sleep(0.1), check()))
 
     assert [900.0] == [summary.at for summary in house.adopted]
-    assert ["old"] == [key.name for key in house.cluster.engine.keys()]
+    assert ["old"] == [key.name for key in house.cluster.engine.known]
 
 
 def test_pods_wait_until_the_engine_has_adopted_the_history():
