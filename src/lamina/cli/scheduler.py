@@ -12,8 +12,8 @@ from lamina.cli.options.shared_options import verbosity_option
 from lamina.cli.options.standard_input import InputFile
 
 if TYPE_CHECKING:
-    from lamina.services.scheduler.qos.qos_service import QosOptions
     from lamina.services.informers.usage.usage_settings import UsageSettings
+    from lamina.services.scheduler.qos.qos_service import QosOptions
 
 EXAMPLES: Final = """\b
 Examples:
