@@ -15,6 +15,7 @@ import msgspec
 
 from lamina.model.errors import LaminaError, WiringError
 from lamina.scheduling.contract import points
+from lamina.scheduling.contract.kept_state import HistoryPlugin, SavedPlugin
 from lamina.scheduling.contract.points import Plugin, Reads
 from lamina.scheduling.state.cluster_changes import ChangeKind
 from lamina.scheduling.state.cluster_objects import EFFECTS
@@ -57,9 +58,9 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.AmountHintPlugin, "needs", ""),
     (points.AmountHintPlugin, "offers", ""),
     (points.RetryTimePlugin, "retry_at", ""),
-    (points.HistoryPlugin, "adopt", ""),
-    (points.SavedPlugin, "save", ""),
-    (points.SavedPlugin, "load", ""),
+    (HistoryPlugin, "adopt", ""),
+    (SavedPlugin, "save", ""),
+    (SavedPlugin, "load", ""),
 )
 
 

@@ -14,7 +14,7 @@ from lamina.model.errors import WiringError
 from lamina.model.events import Event
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Command, WakeAt
-from lamina.scheduling.contract.points import SavedPlugin
+from lamina.scheduling.contract.kept_state import SavedPlugin
 from lamina.scheduling.contract.status import Code, Status
 from lamina.scheduling.loop.binding_cycle import NODE_GONE, BindingCycles
 from lamina.scheduling.loop.evictions import eviction_failed

@@ -15,7 +15,8 @@ from typing import Any, Final, get_origin
 import msgspec
 
 from lamina.model.errors import LaminaError
-from lamina.scheduling.contract.points import PodFollower, SavedPlugin, TimedPlugin
+from lamina.scheduling.contract.kept_state import SavedPlugin
+from lamina.scheduling.contract.points import PodFollower, TimedPlugin
 from lamina.scheduling.loop.binding_cycle import BindingCycleSnapshot
 from lamina.scheduling.loop.extender_waits import ExtenderWaitSnapshot
 from lamina.scheduling.loop.queue_snapshot import QueuedPodSnapshot, QueueSnapshot

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from lamina.model import events
 from lamina.model.events import Event
 from lamina.model.pod import Pod
-from lamina.scheduling.contract.points import HistoryPlugin, Plugin, PodFollower
+from lamina.scheduling.contract.kept_state import HistoryPlugin
+from lamina.scheduling.contract.points import Plugin, PodFollower
 from lamina.scheduling.contract.status import Status, raised
 
 FollowerErrorHandler = Callable[[Pod | None, str, str, Status], None]

@@ -13,7 +13,7 @@ from lamina.model.selecting_objects import ReplicaSet
 from lamina.qos.promise import ControllerKey
 from lamina.qos.qos_summary import encoded
 from lamina.scheduling.config.loader import load
-from lamina.scheduling.contract.points import QosPlugin
+from lamina.scheduling.contract.kept_state import QosPlugin
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_snapshot import assemble, pieces
 from lamina.scheduling.plugins.in_tree import registry
