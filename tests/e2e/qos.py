@@ -313,7 +313,7 @@ def disturbed(bed: Testbed, witness: QosWitness, page: PageReader) -> dict[str, 
     time.sleep(20)
     bed.kubectl("scale", "deployment/bronze", "--replicas=4")
     bed.kubectl("delete", "statefulset/steady", "-n", "other")
-    bed.kubectl("delete", "job/work", "pod/bare-0", "pod/bare-1")
+    bed.kubectl("delete", "--ignore-not-found", "job/work", "pod/bare-0", "pod/bare-1")
     time.sleep(10)
     found = differences(witness, page)
     print(page.get("/replicas"), f"disturbed: {len(found)} controllers", sep="", flush=True)

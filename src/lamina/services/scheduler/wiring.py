@@ -29,7 +29,6 @@ from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
 from lamina.model.layer_report import LayerReport
 from lamina.model.pod import PodUid
-from lamina.model.volumes import PersistentVolume, PersistentVolumeClaim
 from lamina.scheduling.contract.commands import DoWork
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_snapshot import what_is_lost
@@ -62,7 +61,7 @@ from lamina.services.scheduler.executor import Executor
 from lamina.services.scheduler.extender_calls import ExtenderCalls
 from lamina.services.scheduler.image_layers_gc import ImageLayersGC
 from lamina.services.scheduler.image_metrics import ImageMetrics, ImageStateCollector
-from lamina.services.scheduler.known_cluster import LoopCluster
+from lamina.services.scheduler.known_cluster import LoopCluster, LoopVolumes
 from lamina.services.scheduler.metrics import SchedulerMetrics, SchedulerStateCollector
 from lamina.services.scheduler.options import SchedulerOptions
 from lamina.services.scheduler.pod_status import PodQueueState, PodStatusWriter
@@ -101,22 +100,6 @@ scheduler. A recording can be large, and a comparison lists all pods, so both ma
 NOT_MEASURED: Final = "no profile enables QosAware, so there is nothing to log; use --profile qos or omit --qos-log"
 
 log = logging.getLogger(__name__)
-
-
-class LoopVolumes:
-    """Claims and volumes as the loop knows them."""
-
-    def __init__(self, loop: Loop) -> None:
-        """Read the loop's cluster state."""
-        self._objects = loop.cluster.objects
-
-    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
-        """Return a claim."""
-        return self._objects.get(PersistentVolumeClaim, namespace, name)
-
-    def volume(self, name: str) -> PersistentVolume | None:
-        """Return a volume."""
-        return self._objects.get(PersistentVolume, "", name)
 
 
 class SchedulerService:

@@ -14,7 +14,7 @@ from lamina.model.errors import InputError
 from lamina.model.events import Event, PluginHistoryLoaded
 from lamina.qos.engine import QosEngine
 from lamina.qos.qos_summary import QosSummary, encoded
-from lamina.scheduling.contract.points import QosPlugin
+from lamina.scheduling.contract.kept_state import QosPlugin
 from lamina.scheduling.runtime.profile import Profile
 from lamina.services.informers.clock import SteadyClock
 from lamina.services.scheduler.qos.history_keeper import ApiClient, QosHistoryKeeper
