@@ -17,17 +17,22 @@ import http.client
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
 import threading
 import time
 from types import TracebackType
 from typing import Any, Final, Self
+
+import yaml
 
 from lamina.qos.promise import ControllerKey
 from lamina.wire import timestamps
 from testbed import Testbed, ports
 from testbed.errors import RefusedError
 from tests.e2e._qos_witness import QosWitness
-from tests.integration.scheduler.live import DEPLOY, Lamina, configuration, install, until
+from tests.integration.scheduler.live import DEPLOY, ROOT, Lamina, configuration, install, until
 from tests.integration.scheduler.truth import add_pods, pod
 
 NAME = "qos"
@@ -50,6 +55,7 @@ DRIFT: Final = 0.01
 MANY: Final = 1000
 WITHIN: Final = 120.0
 HISTORY: Final = "/apis/lamina.dev/v1alpha1/qoshistories/lamina-scheduler"
+EXAMPLE: Final = ROOT / "examples" / "qos-live"
 APPS: Final = "/apis/apps/v1/namespaces/default"
 
 
@@ -68,7 +74,7 @@ def main() -> dict[str, Any]:
         with (
             QosWitness(bed, MARGIN) as witness,
             Lamina(bed, config=settings(), words=words) as scheduler,
-            PageReader(port, scheduler) as page,
+            PageReader(port) as page,
         ):
             found = promises(bed, witness, page)
             found |= killed(bed, witness, scheduler, page, kills)
@@ -89,16 +95,11 @@ def main() -> dict[str, Any]:
 
 
 def settings() -> dict[str, Any]:
-    """Return the scheduler's configuration: QosAware at all its points, and nothing else that orders or preempts."""
-    only = {"enabled": [{"name": "QosAware"}], "disabled": [{"name": "*"}]}
-    also = {"enabled": [{"name": "QosAware"}]}
-    points = {"queueSort": only, "reserve": also, "preBind": also, "postBind": also}
-    args = {"safetyMargin": f"{MARGIN:g}s", "minimumRunningTime": f"{MINIMUM:g}s"}
-    profile = {
-        "schedulerName": "lamina",
-        "plugins": points,
-        "pluginConfig": [{"name": "QosAware", "args": args}],
-    }
+    """Return the configuration of the example, with shorter durations: the story takes minutes, not hours."""
+    example = yaml.safe_load((EXAMPLE / "configuration.yaml").read_text(encoding="utf-8"))
+    (profile,) = example["profiles"]
+    (plugin,) = profile["pluginConfig"]
+    plugin["args"] |= {"safetyMargin": f"{MARGIN:g}s", "minimumRunningTime": f"{MINIMUM:g}s"}
     return configuration(profiles=[profile], podInitialBackoffSeconds=1, podMaxBackoffSeconds=1)
 
 
@@ -108,9 +109,10 @@ def settings() -> dict[str, Any]:
 class PageReader:
     """Reads the page five times a second while the scheduler runs."""
 
-    def __init__(self, port: int, scheduler: Lamina) -> None:
+    def __init__(self, port: int) -> None:
         """Read from *port* of this machine."""
-        self._port, self._scheduler = port, scheduler
+        self._port = port
+        self.url = f"http://127.0.0.1:{port}"
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.read = 0
@@ -176,6 +178,27 @@ class PageReader:
             self.most_rows = max(self.most_rows, rows)
 
 
+def printed(page: PageReader) -> None:
+    """Let `lamina qos` print the page in all its forms, and watch it."""
+    command = [sys.executable, "-m", "lamina", "qos", "--url", page.url]
+    for words, expected in (
+        (("--format", "controllers"), "QOS/SLO"),
+        (("--format", "replicas"), "PREEMPTION OVERHEAD"),
+        (("-o", "json"), '"controllers"'),
+        (("-o", "yaml"), "controllers:"),
+    ):
+        run = subprocess.run([*command, *words], capture_output=True, text=True, timeout=60, check=True)
+        assert expected in run.stdout, run.stdout
+        assert "gold" in run.stdout, run.stdout
+    with subprocess.Popen([*command, "--watch", "--every", "0.2"], stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        tables = 0
+        while tables < 3:
+            tables += "CONTROLLER" in watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 130
+
+
 def differences(witness: QosWitness, page: PageReader) -> dict[ControllerKey, float]:
     """Return by how much the page's QoS of each controller differs from the witness's at the same moment."""
     at, told = page.qos()
@@ -219,6 +242,7 @@ def promises(bed: Testbed, witness: QosWitness, page: PageReader) -> dict[str, A
         bed.api("POST", f"{APPS}/deployments", deployment(name, replicas))
     until(lambda: witness.evictions >= 5, WITHIN, "five pods are evicted")
     time.sleep(SETTLING)
+    printed(page)
     _, told = page.qos()
     print(page.get("/"), f"promises: {witness.bindings} bindings, {witness.evictions} evictions", sep="", flush=True)
     drift = greatest(differences(witness, page))
