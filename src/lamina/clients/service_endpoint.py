@@ -1,5 +1,6 @@
 """Reads one endpoint of a Lamina service over plain HTTP, with limits on time and size."""
 
+import os
 from typing import Final
 
 import aiohttp
@@ -26,5 +27,7 @@ async def read_endpoint(url: str, limit: int, timeout: float = TIMEOUT) -> tuple
             if len(body) > limit:
                 raise EndpointError(f"the answer has more than {limit} bytes")
             return response.status, body
+    except aiohttp.ClientConnectorError as error:
+        raise EndpointError(os.strerror(error.errno) if error.errno else str(error)) from error
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise EndpointError(str(error) or "no answer") from error
