@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lamina.cli.main import run
-from lamina.cli.qos import page_source, printing
+from lamina.cli.qos import page_source
 from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.clients.service_endpoint import EndpointError
 
@@ -72,18 +72,19 @@ def test_control_characters_in_names_do_not_reach_the_terminal(monkeypatch, caps
 
 
 def test_watching_goes_on_while_the_scheduler_restarts(monkeypatch, capsys):
-    answers: Iterator[object] = iter([(200, b"one\n"), EndpointError("refused"), (200, b"two\n"), KeyboardInterrupt()])
+    answers: Iterator[tuple[int, bytes] | BaseException] = iter(
+        [(200, b"one\n"), EndpointError("refused"), (200, b"two\n"), KeyboardInterrupt()]
+    )
     pauses: list[float] = []
 
     async def read(url: str, limit: int) -> tuple[int, bytes]:
         found = next(answers)
         if isinstance(found, BaseException):
             raise found
-        assert isinstance(found, tuple)
         return found
 
     monkeypatch.setattr(page_source, "read_endpoint", read)
-    monkeypatch.setattr(printing.time, "sleep", pauses.append)
+    monkeypatch.setattr("lamina.cli.qos.printing.time.sleep", pauses.append)
 
     assert 130 == lamina(monkeypatch, "--watch", "--every", "0.5")
     shown = capsys.readouterr()
