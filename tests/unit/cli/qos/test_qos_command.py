@@ -122,7 +122,8 @@ def test_a_page_that_cannot_be_read_is_one_line(monkeypatch, capsys, answer, pro
     async def read(url: str, limit: int) -> tuple[int, bytes]:
         if isinstance(answer, BaseException):
             raise answer
-        return answer
+        found: tuple[int, bytes] = answer
+        return found
 
     monkeypatch.setattr(page_source, "read_endpoint", read)
 
