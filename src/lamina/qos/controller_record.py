@@ -51,6 +51,8 @@ class ControllerRecord:
         """Held slots whose pod has a node and is not bound yet."""
         self.gone = False
         self.row = -1
+        self.victim_row = -1
+        """Row of its running pods; Jobs have one for each pod."""
         self.kept_slots: dict[PodUid, int] = {}
         """Slots that pods had according to a summary and still have to take."""
         self.kept_pods: dict[PodUid, RememberedPod] = {}
@@ -251,9 +253,27 @@ class ControllerRecord:
                 lines[kind] = Line(lines[kind].slope + line.slope, lines[kind].offset + line.offset)
         return lines
 
-    def order_row(self, now: float, slot: ReplicaSlot | None = None) -> OrderRow:
-        """Return what the order of a waiting pod depends on; *slot* is the pod's slot if replicas are independent."""
+    def order_row(self, now: float, slot: ReplicaSlot | None = None, running: PodRecord | None = None) -> OrderRow:
+        """
+        Return what the metric of a pod depends on; *slot* is the pod's slot if replicas are independent.
+
+        Of a *running* pod it is the metric without this pod. It is the same for all running pods of a controller, except
+        that the run of a Job's pod would be lost.
+        """
         lines = self.lines(now, slot)
+        counts = self.counts
+        aggregate = self.promise.approach is QosApproach.AGGREGATE
+        if running is not None:
+            counts = ReplicaCounts(max(counts.running - 1, 0), counts.pending + 1, counts.needed)
+        if running is not None and aggregate and running.running:
+            since = max(running.since, self._begin(now))
+            effective, discarded = lines[EFFECTIVE], lines[DISCARDED]
+            lines[EFFECTIVE] = Line(effective.slope - 1, effective.offset + since)
+            lines[DISCARDED] = Line(discarded.slope + 1, discarded.offset - since)
+        lost = lines[BINDING]
+        if aggregate:
+            lost = Line(lost.slope + lines[DISCARDED].slope, lost.offset + lines[DISCARDED].offset)
+        placed = [lines[kind] for kind in (BINDING, EFFECTIVE, DISCARDED)]
         sums = self.sums if slot is None or slot.sums is None else slot.sums
         return OrderRow(
             self.promise,
@@ -261,7 +281,9 @@ class ControllerRecord:
             Line(sum(line.slope for line in lines), sum(line.offset for line in lines)),
             Line(sums.counts[BINDING], sums.offsets[BINDING]),
             self.incarnations if slot is None else slot.incarnations,
-            self.counts,
+            counts,
+            lost,
+            Line(sum(line.slope for line in placed), sum(line.offset for line in placed)),
         )
 
     def standing(self, t: float, pod: PodRecord | None = None) -> Standing:

@@ -34,7 +34,7 @@ from lamina.qos.life_cycle_facts import (
     PodWasBound,
     QosFact,
 )
-from lamina.qos.order_table import OrderTable, Rows
+from lamina.qos.order_table import OrderTable, Rows, RunningPods
 from lamina.qos.pod_record import PodRecord
 from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings, RunningFrom
 from lamina.qos.qos_summary import QosSummary, adopted_controller, controller_summary
@@ -76,6 +76,11 @@ class QosEngine:
         """When the adopted summary was written; no state of the engine."""
         self.finished: deque[FinishedIncarnation] = deque(maxlen=MOST_FINISHED)
         """The last finished incarnations, for a host that logs them and removes them; no state of the engine."""
+        self.facts = 0
+        """Number of facts so far."""
+        self._keys_at = (-math.inf, 0)
+        self._keys: dict[PodUid, tuple[float, ...]] = {}
+        """Order keys that were computed at that time, after that many facts."""
 
     def __len__(self) -> int:
         """Return the number of controllers, those without pods included."""
@@ -98,6 +103,7 @@ class QosEngine:
 
         Facts about unknown pods are ignored. A time after *now* counts as *now*: clocks of machines differ.
         """
+        self.facts += 1
         self._pass_time(now)
         at = min(fact.at - self._zero(), self.now)
         match fact:
@@ -250,6 +256,8 @@ class QosEngine:
     def _delete(self, record: ControllerRecord, pod: PodRecord) -> None:
         del self._of_pod[pod.uid]
         record.remove(pod)
+        if pod.victim_row >= 0:
+            self._table.remove(pod.victim_row)
         if not record.pods:
             self._idle[record.key] = self.now
             if record.gone:
@@ -268,8 +276,9 @@ class QosEngine:
         record = self._records.pop(key)
         self._changed.discard(key)
         self._drop_rows(list(record.slots))
-        if record.row >= 0:
-            self._table.remove(record.row)
+        for row in (record.row, record.victim_row):
+            if row >= 0:
+                self._table.remove(row)
 
     def _drop_rows(self, slots: Sequence[ReplicaSlot]) -> None:
         for slot in slots:
@@ -372,10 +381,20 @@ class QosEngine:
         record = self._records.get(key)
         return None if record is None else record.promise
 
+    @property
+    def time(self) -> float:
+        """Time of the last observation, in seconds since 1970."""
+        return self.now + self._zero()
+
     def pods_of(self, key: ControllerKey) -> int:
         """Return the number of a controller's pods that exist."""
         record = self._records.get(key)
         return 0 if record is None else len(record.pods)
+
+    def siblings(self, uid: PodUid) -> tuple[PodUid, ...]:
+        """Return the pods of a pod's controller, itself included; none for an unknown pod."""
+        record = self._of_pod.get(uid)
+        return () if record is None else tuple(record.pods)
 
     def contributing(self, uid: PodUid) -> bool:
         """Return whether a pod's running time counts: not if replicas must run together and some do not."""
@@ -386,24 +405,30 @@ class QosEngine:
 
     def precedes(self, uid: PodUid, other: PodUid, now: float) -> bool:
         """Return whether a pod clearly goes before another one; unknown and ignored pods go first."""
-        one, two = self.standing(uid, now), self.standing(other, now)
-        metric = NO_METRIC if one is None else one.metric
-        against = NO_METRIC if two is None else two.metric
-        margin = self.settings.safety_margin
-        if one is not None and two is not None and metric < margin and against < margin:
-            importance, its = one.promise.importance, two.promise.importance
-            if importance != its:
-                return importance > its
-        return metric < against
+        return self.order_key(uid, now) < self.order_key(other, now)
+
+    def order_group(self, uid: PodUid) -> ControllerKey | PodUid:
+        """Return what the order of a waiting pod belongs to: its controller, or itself if its slot has its own QoS."""
+        record = self._of_pod.get(uid)
+        return uid if record is None or record.independent else record.key
 
     def order_key(self, uid: PodUid, now: float) -> tuple[float, ...]:
         """Return a key of a waiting pod that sorts like `order`, without a rule for equal pods."""
-        standing = self.standing(uid, now)
-        if standing is None:
-            return (0.0, -math.inf, NO_METRIC)
-        if standing.metric < self.settings.safety_margin:
-            return (0.0, -standing.promise.importance, standing.metric)
-        return (1.0, 0.0, standing.metric)
+        moment = (now, self.facts)
+        if self._keys_at != moment:
+            self._keys_at = moment
+            self._keys.clear()
+        key = self._keys.get(uid)
+        if key is None:
+            standing = self.standing(uid, now)
+            if standing is None:
+                key = (0.0, -math.inf, NO_METRIC)
+            elif standing.metric < self.settings.safety_margin:
+                key = (0.0, -standing.promise.importance, standing.metric)
+            else:
+                key = (1.0, 0.0, standing.metric)
+            self._keys[uid] = key
+        return key
 
     def order(self, uids: Sequence[PodUid], now: float) -> list[PodUid]:
         """Return waiting pods in the order in which they go; equal ones keep their order, and unknown pods go first."""
@@ -424,6 +449,33 @@ class QosEngine:
             step = self.settings.window / PARTS
             flip = min(flip, (math.floor(self.now / step) + 1) * step)
         return flip + self._zero()
+
+    def running_pods(self, uids: Sequence[PodUid], now: float) -> RunningPods:
+        """Return what preemption compares of pods on nodes, each as if it alone were taken away."""
+        self._pass_time(now)
+        self._refresh()
+        rows = np.fromiter(map(self._victim_row, uids), dtype=np.intp, count=len(uids))
+        known = np.maximum(rows, 0) if len(self._table) else np.zeros(len(uids), dtype=np.intp)
+        at = self.now
+        ran_from = np.fromiter((self._ran_from(uid) for uid in uids), dtype=np.float64, count=len(uids))
+        if not len(self._table):
+            nothing = np.zeros(len(uids))
+            return RunningPods(rows, nothing, nothing, nothing, nothing, ran_from, nothing > 0)
+        return RunningPods(
+            rows,
+            np.where(rows >= 0, self._table.metrics(known, at), NO_METRIC),
+            self._table.importances(known),
+            self._table.preemption_overheads(known, at),
+            self._table.overhead_limits(known),
+            ran_from,
+            np.fromiter(map(self.contributing, uids), dtype=np.bool_, count=len(uids)),
+        )
+
+    def _ran_from(self, uid: PodUid) -> float:
+        """Return since when a pod runs, in seconds since the origin; infinity if it does not."""
+        record = self._of_pod.get(uid)
+        pod = None if record is None else record.pods[uid]
+        return pod.ran_from if pod is not None and pod.running and pod.ran_from is not None else math.inf
 
     def _rows(self, uids: Sequence[PodUid], now: float) -> Rows:
         """Return the order table's rows of pods, up to date; -1 for unknown pods."""
@@ -458,3 +510,27 @@ class QosEngine:
                 if record.row < 0:
                     record.row = self._table.add()
                 self._table.put(record.row, record.order_row(self.now))
+                self._refresh_victims(record)
+
+    def _refresh_victims(self, record: ControllerRecord) -> None:
+        """Write the rows of running pods."""
+        running = (pod for pod in record.pods.values() if pod.bound and pod.ended_at is None)
+        if record.promise.approach is QosApproach.AGGREGATE:
+            for pod in running:
+                if pod.victim_row < 0:
+                    pod.victim_row = self._table.add()
+                self._table.put(pod.victim_row, record.order_row(self.now, None, pod))
+        elif record.promise.approach is QosApproach.AVERAGE and (first := next(running, None)) is not None:
+            if record.victim_row < 0:
+                record.victim_row = self._table.add()
+            self._table.put(record.victim_row, record.order_row(self.now, None, first))
+
+    def _victim_row(self, uid: PodUid) -> int:
+        record = self._of_pod.get(uid)
+        if record is None or (pod := record.pods[uid]).ended_at is not None:
+            return -1
+        if record.promise.approach is QosApproach.AGGREGATE and pod.victim_row >= 0:
+            return pod.victim_row
+        if record.promise.approach is QosApproach.AVERAGE and pod.running and record.victim_row >= 0:
+            return record.victim_row
+        return self._row_of(uid)

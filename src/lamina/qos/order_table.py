@@ -41,8 +41,13 @@ _CONCURRENT: Final = _APPROACHES[QosApproach.CONCURRENT]
     _LOSS,
     _NEEDED,
     _APPROACH,
-) = range(11)
-_COLUMNS: Final = 11
+    _LOST_SLOPE,
+    _LOST_OFFSET,
+    _PLACED_SLOPE,
+    _PLACED_OFFSET,
+    _LIMIT,
+) = range(16)
+_COLUMNS: Final = 16
 
 
 class OrderRow(msgspec.Struct, frozen=True):
@@ -55,6 +60,27 @@ class OrderRow(msgspec.Struct, frozen=True):
     """Binding time over the whole lifetime."""
     incarnations: int
     counts: ReplicaCounts
+    lost: Line
+    """Time that preemptions have cost."""
+    placed: Line
+    """Time since placement: binding, effective and discarded."""
+
+
+class RunningPods(msgspec.Struct, frozen=True, eq=False):
+    """What preemption compares of pods on nodes: an element for each pod. Times are seconds since the origin."""
+
+    rows: Rows
+    """In the order table; -1 for pods that the engine does not know."""
+    metrics: Numbers
+    importances: Numbers
+    overheads: Numbers
+    """Preemption overheads."""
+    limits: Numbers
+    """The largest ones at which the pods may be preempted."""
+    ran_from: Numbers
+    """Since when they run; infinity for those that do not."""
+    contributing: npt.NDArray[np.bool_]
+    """Whether their running time counts."""
 
 
 class OrderTable:
@@ -104,6 +130,11 @@ class OrderTable:
             loss,
             counts.needed,
             _APPROACHES[promise.approach],
+            values.lost.slope,
+            values.lost.offset,
+            values.placed.slope,
+            values.placed.offset,
+            promise.overhead_limit,
         )
 
     def metrics(self, rows: Rows, t: float | Numbers) -> Numbers:
@@ -126,6 +157,24 @@ class OrderTable:
         broken = (gap < -MICROSECOND) | ((total <= MICROSECOND) & promised) | (approach == _INDEPENDENT)
         metrics: Numbers = np.where(broken, slack - np.where(promised, overhead, 0.0), kept)
         return metrics
+
+    def preemption_overheads(self, rows: Rows, t: float) -> Numbers:
+        """Return the share of the time since placement that preemptions have cost."""
+        c = self._columns[:, rows]
+        lost, placed = c[_LOST_SLOPE] * t + c[_LOST_OFFSET], c[_PLACED_SLOPE] * t + c[_PLACED_OFFSET]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares: Numbers = np.where(placed > MICROSECOND, np.clip(lost / placed, 0.0, 1.0), 0.0)
+        return shares
+
+    def importances(self, rows: Rows) -> Numbers:
+        """Return the importances of rows."""
+        found: Numbers = self._columns[_IMPORTANCE, rows]
+        return found
+
+    def overhead_limits(self, rows: Rows) -> Numbers:
+        """Return the largest preemption overheads at which pods of rows may be preempted."""
+        found: Numbers = self._columns[_LIMIT, rows]
+        return found
 
     def order(self, rows: Rows, t: float, arrivals: Sequence[float] | Numbers | None = None) -> Rows:
         """

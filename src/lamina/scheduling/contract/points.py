@@ -246,14 +246,6 @@ class QueueSortPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class VersionedSortPlugin(QueueSortPlugin, Protocol):
-    """Has sort keys that change for other reasons than time."""
-
-    order_edition: int
-    """Increases whenever the keys of waiting pods may have changed."""
-
-
-@runtime_checkable
 class PlacePlugin(Plugin, Protocol):
     """Places several pods at once. Runs before the ordinary cycle; its choices must still pass the filters."""
 

@@ -7,6 +7,7 @@ import msgspec
 
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.status import Status
+from lamina.scheduling.loop.grouped_heap import GroupedHeap
 from lamina.scheduling.loop.lazy_heap import LazyHeap
 from lamina.scheduling.loop.queue_snapshot import Label, QueuedGroupSnapshot, QueuedPodSnapshot, ShapeNumbers
 from lamina.scheduling.runtime.profile import Profile
@@ -14,6 +15,10 @@ from lamina.scheduling.runtime.profile import Profile
 GroupKey: TypeAlias = tuple[Hashable, Profile]
 Place: TypeAlias = tuple[float, ...]
 """Result of `sort_key`; smaller keys come first."""
+PodHeap: TypeAlias = LazyHeap[PodUid, Place] | GroupedHeap[PodUid]
+"""Pods by their sort keys."""
+Moment: TypeAlias = tuple[float, int]
+"""When keys hold that change with time: a time, and an edition of the facts behind them."""
 UNSIGNED: Final = -1
 """An edition that no profile has."""
 
@@ -115,8 +120,8 @@ class QueuedGroup:
 
     __slots__ = ("_joined", "_rested", "_sorted_at", "_tried", "_tried_at", "key", "number", "pods", "refused_by")
 
-    def __init__(self, key: GroupKey, number: int) -> None:
-        """Start empty; *number* increases from group to group."""
+    def __init__(self, key: GroupKey, number: int, heap: PodHeap) -> None:
+        """Start empty; *number* increases from group to group, and *heap* is an empty one."""
         self.key = key
         self.number = number
         self.refused_by: frozenset[str] | None = None
@@ -128,11 +133,11 @@ class QueuedGroup:
         self.pods: dict[PodUid, QueuedPodInfo] = {}
         self._joined: dict[PodUid, QueuedPodInfo] = {}
         """Pods that are in neither heap yet."""
-        self._rested: LazyHeap[PodUid, tuple[Place, int]] = LazyHeap()
-        self._tried: LazyHeap[PodUid, tuple[Place, int]] = LazyHeap()
+        self._rested = heap
+        self._tried: LazyHeap[PodUid, Place] = LazyHeap()
         """Pods that were tried at `_tried_at`."""
         self._tried_at = 0.0
-        self._sorted_at: tuple[float, int] | None = None
+        self._sorted_at: Moment | None = None
 
     def snapshot(self) -> QueuedGroupSnapshot:
         """Return the content as data. The order of pods is not included; it is computed again."""
@@ -155,9 +160,7 @@ class QueuedGroup:
             self._rested.discard(uid)
             self._tried.discard(uid)
 
-    def first(
-        self, now: float, place: Callable[[QueuedPodInfo], Place], moment: tuple[float, int] | None
-    ) -> QueuedPodInfo:
+    def first(self, now: float, place: Callable[[QueuedPodInfo], Place], moment: Moment | None) -> QueuedPodInfo:
         """
         Return the pod to try next.
 
@@ -166,9 +169,9 @@ class QueuedGroup:
         if len(self.pods) == 1:
             return self.sample
 
-        def order(uid: PodUid) -> tuple[Place, int]:
+        def order(uid: PodUid) -> Place:
             queued = self.pods[uid]
-            return place(queued), queued.serial
+            return (*place(queued), queued.serial)
 
         if self._tried_at != now:
             self._tried_at = now

@@ -12,7 +12,7 @@ from lamina.wire.kube.meta import ObjectMeta, controller
 C = TypeVar("C", bound=PodController)
 
 
-class ControllerSpec(msgspec.Struct, frozen=True, gc=False):
+class PodCountSpec(msgspec.Struct, frozen=True, gc=False):
     """``spec`` of a Deployment, Job or CronJob."""
 
     replicas: int | None = None
@@ -20,15 +20,15 @@ class ControllerSpec(msgspec.Struct, frozen=True, gc=False):
     completions: int | None = None
 
 
-class ControllerObject(msgspec.Struct, frozen=True, gc=False):
+class PodControllerObject(msgspec.Struct, frozen=True, gc=False):
     """A Deployment, Job or CronJob."""
 
     kind: str | None = None
     metadata: ObjectMeta = ObjectMeta()
-    spec: ControllerSpec | None = None
+    spec: PodCountSpec | None = None
 
 
-_DECODER: Final = msgspec.json.Decoder(ControllerObject)
+_DECODER: Final = msgspec.json.Decoder(PodControllerObject)
 
 
 def decode_deployment(data: bytes | Raw) -> Deployment:
@@ -54,7 +54,7 @@ def _decoded(kind: type[C], data: bytes | Raw) -> C:
         raise WireError(name, f"{error}; check that a Kubernetes API server sent it") from error
     if found.kind and found.kind != name:
         raise WireError(name, f"this is a {found.kind:.80}; ask for {name.lower()}s")
-    spec = found.spec or ControllerSpec()
+    spec = found.spec or PodCountSpec()
     return kind(
         namespace=found.metadata.namespace,
         name=found.metadata.name,
