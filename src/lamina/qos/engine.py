@@ -34,7 +34,7 @@ from lamina.qos.life_cycle_facts import (
     PodWasBound,
     QosFact,
 )
-from lamina.qos.order_table import OrderTable, Rows, RunningPods
+from lamina.qos.order_table import HOPELESS, OrderTable, Rows, RunningPods
 from lamina.qos.pod_record import PodRecord
 from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings, RunningFrom
 from lamina.qos.qos_summary import QosSummary, adopted_controller, controller_summary
@@ -66,7 +66,7 @@ class QosEngine:
         self._of_pod: dict[PodUid, ControllerRecord] = {}
         self._idle: OrderedDict[ControllerKey, float] = OrderedDict()
         """Controllers without pods, since when; the oldest first."""
-        self._table = OrderTable(settings.safety_margin)
+        self._table = OrderTable(settings.safety_margin, settings.hopeless_after)
         self._changed: set[ControllerKey] = set()
         """Controllers whose rows are outdated."""
         self._window_number = 0
@@ -407,6 +407,11 @@ class QosEngine:
         """Return whether a pod clearly goes before another one; unknown and ignored pods go first."""
         return self.order_key(uid, now) < self.order_key(other, now)
 
+    def rank(self, standing: Standing) -> float:
+        """Return the importance of a controller, which is lower than that of its peers if it is hopeless."""
+        importance = standing.promise.importance
+        return importance - HOPELESS if standing.metric < -self.settings.hopeless_after else importance
+
     def order_group(self, uid: PodUid) -> ControllerKey | PodUid:
         """Return what the order of a waiting pod belongs to: its controller, or itself if its slot has its own QoS."""
         record = self._of_pod.get(uid)
@@ -424,7 +429,7 @@ class QosEngine:
             if standing is None:
                 key = (0.0, -math.inf, NO_METRIC)
             elif standing.metric < self.settings.safety_margin:
-                key = (0.0, -standing.promise.importance, standing.metric)
+                key = (0.0, -self.rank(standing), standing.metric)
             else:
                 key = (1.0, 0.0, standing.metric)
             self._keys[uid] = key
@@ -460,13 +465,14 @@ class QosEngine:
         ran_from = np.fromiter((self._ran_from(uid) for uid in uids), dtype=np.float64, count=len(uids))
         if not len(self._table):
             nothing = np.zeros(len(uids))
-            return RunningPods(rows, nothing, nothing, nothing, nothing, ran_from, nothing > 0)
+            return RunningPods(rows, nothing, nothing, nothing, nothing, nothing, ran_from, nothing > 0)
         return RunningPods(
             rows,
             np.where(rows >= 0, self._table.metrics(known, at), NO_METRIC),
-            self._table.importances(known),
+            self._table.ranks(known, at, self.settings.hopeless_after),
             self._table.preemption_overheads(known, at),
             self._table.overhead_limits(known),
+            self._table.slos(known),
             ran_from,
             np.fromiter(map(self.contributing, uids), dtype=np.bool_, count=len(uids)),
         )

@@ -65,8 +65,8 @@ profiles:
   - name: QosAware
     args:
       mode: {mode}
-      safetyMargin: 30s
-      minimumRunningTime: 300s
+      safetyMargin: {margin}s
+      minimumRunningTime: {running}s
 """
 )
 
@@ -136,11 +136,11 @@ profiles:
     ),
     "qos-original": (
         "promises of availability as in the published QoS-driven scheduler",
-        _QOS.format(mode="original"),
+        _QOS.format(mode="original", margin=30, running=300),
     ),
     "qos": (
         "promises of availability with fewer evictions: preempts only where that is worth its cost",
-        _QOS.format(mode="lamina"),
+        _QOS.format(mode="lamina", margin=10, running=60),
     ),
     "image-locality": (
         "ImageLocality alone",

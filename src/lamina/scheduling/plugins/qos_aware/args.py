@@ -1,5 +1,6 @@
 """Arguments of QosAware: those of the original plugin, and Lamina's own."""
 
+import math
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -18,6 +19,8 @@ DURATIONS: Final = {
     "minimum_running_time": "minimumRunningTime",
     "window": "window",
     "retention": "retention",
+    "cycle": "cycle",
+    "hopeless_after": "hopelessAfter",
 }
 """Fields with a duration, as configurations name them."""
 
@@ -31,6 +34,10 @@ class QosAwareArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Below this time to violation a controller is in danger, and its importance decides."""
     minimum_running_time: Duration = 0.0
     """A pod that has run for less is a victim only in favour of a more important pod."""
+    cycle: Duration = 720.0
+    """In mode *lamina*: the shortest time from one preemption of a controller to the next that is worth its cost."""
+    hopeless_after: Duration = 300.0
+    """In mode *lamina*: a controller that is this far below its promise goes after the others of its importance."""
     acceptable_preemption_overhead: Share = 1.0
     """Largest preemption overhead of controllers that state none."""
     slo: Share = DEFAULT_SLO
@@ -63,6 +70,7 @@ class QosAwareArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
         """Settings of the engine."""
         return QosSettings(
             safety_margin=seconds(self.safety_margin),
+            hopeless_after=seconds(self.hopeless_after) if self.mode == "lamina" else math.inf,
             running_from=self.running_from,
             window=seconds(self.window),
             ignored_namespaces=self.ignored_namespaces,

@@ -58,7 +58,10 @@ class QosAware:
             raise WiringError(OTHER_ARGS)
         self._by_arrival = args.mode == "lamina"
         self._preemption = QosPreemption(
-            context.placed_pods(), DisruptionBudgets(context.objects), seconds(args.minimum_running_time)
+            context.placed_pods(),
+            DisruptionBudgets(context.objects),
+            seconds(args.minimum_running_time),
+            seconds(args.cycle) if args.mode == "lamina" else None,
         )
 
     @property

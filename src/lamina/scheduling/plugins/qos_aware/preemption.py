@@ -28,8 +28,11 @@ TERMINATING: Final = "not eligible due to a terminating pod on the nominated nod
 class QosPreemption:
     """Makes room by the original plugin's rules."""
 
-    def __init__(self, placed: PlacedPods, budgets: DisruptionBudgets, minimum_running_time: float) -> None:
-        """Read placed pods and disruption budgets."""
+    def __init__(
+        self, placed: PlacedPods, budgets: DisruptionBudgets, minimum_running_time: float, cycle: float | None
+    ) -> None:
+        """Read placed pods and disruption budgets; without a *cycle* by the original rules."""
+        self._cycle = cycle
         self._placed = placed
         self._budgets = budgets
         self._minimum = minimum_running_time
@@ -43,9 +46,13 @@ class QosPreemption:
         reason = _ineligible(dry_run, waiting, victims, resolvable)
         if reason:
             return unschedulable(PREFIX + reason)
-        allowed = victims.allowed(waiting, self._minimum) & resolvable[victims.entries.row]
+        if self._cycle is None:
+            allowed = victims.allowed(waiting, self._minimum)
+        else:
+            allowed = victims.worth_it(waiting, self._minimum, self._cycle)
+        allowed &= resolvable[victims.entries.row]
         chosen = victims.only(allowed)
-        costs = ReserveCosts(chosen, protect=False)
+        costs = ReserveCosts(chosen, protect=self._cycle is not None)
         uids = frozenset(chosen.uids)
         rules = SearchRules(chosen.entries, lambda victim: victim.uid in uids, costs.spared, costs.of_rows, costs.price)
         found = CandidateSearch(dry_run, resolvable, self._placed, self._budgets, rules).run(int(resolvable.sum()))

@@ -5,6 +5,8 @@ These are the original plugin's rules: a pod goes if the waiting pod precedes it
 important, or has not lost too much to preemptions. docs/qos.md has them as a table.
 """
 
+import math
+
 import msgspec
 import numpy as np
 
@@ -34,7 +36,7 @@ def preemptor(engine: QosEngine, pod: Pod, now: float) -> Preemptor:
     if standing is None:
         return Preemptor(pod, NO_METRIC, 0.0, frozenset())
     siblings = engine.siblings(pod.uid) if standing.promise.approach is not QosApproach.INDEPENDENT else ()
-    return Preemptor(pod, standing.metric, standing.promise.importance, frozenset(siblings))
+    return Preemptor(pod, standing.metric, engine.rank(standing), frozenset(siblings))
 
 
 class PlacedVictims:
@@ -71,6 +73,29 @@ class PlacedVictims:
         may |= ran & ~self.danger
         may |= waiting.importance > pods.importances
         may |= ran & (pods.overheads <= pods.limits)
+        may &= ~pods.contributing | self.preceded_by(waiting)
+        may &= pods.rows >= 0
+        if waiting.siblings:
+            may &= ~np.fromiter((uid in waiting.siblings for uid in self.uids), dtype=np.bool_, count=len(self.uids))
+        return may
+
+    def worth_it(self, waiting: Preemptor, minimum_running_time: float, cycle: float) -> Bools:
+        """
+        Return which pods are worth being preempted for a waiting pod (mode *lamina*).
+
+        A victim must be able to wait for its share of a cycle before its promise is as urgent as that of the waiting pod:
+        otherwise it would take its room back at once, and a binding would be lost for nothing. Only an endangered pod
+        takes room from less important ones whatever that costs them.
+        """
+        pods = self.pods
+        wait = (1.0 - pods.slos) * cycle
+        ran = self.now - pods.ran_from >= minimum_running_time
+        endangered = waiting.metric < self.margin
+        more = waiting.importance > pods.importances
+        # A more important victim comes back as soon as it is in danger, an equal one when it is as urgent.
+        until = np.where(pods.importances > waiting.importance, self.margin, max(waiting.metric, -math.inf))
+        spare = ran & (pods.metrics - until >= wait) & (pods.metrics > waiting.metric)
+        may: Bools = (spare & endangered) | (more & endangered) | ~pods.contributing
         may &= ~pods.contributing | self.preceded_by(waiting)
         may &= pods.rows >= 0
         if waiting.siblings:
