@@ -5,6 +5,7 @@ and what names mean follows from what nodes hold now, not from the order in whic
 
 import json
 from collections import Counter
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -15,9 +16,15 @@ from lamina.layers.tag_votes import TagVotes
 from lamina.model.digest import Digest, digest_of
 from lamina.model.image import Image, Layer, Platform
 from lamina.model.layer_report import ActivePull, HeldImage, LayerReport, NodeRuntime
+from lamina.qos.engine import QosEngine
+from lamina.qos.life_cycle_facts import PodCreated
+from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings
+from lamina.qos.qos_view import qos_view
+from lamina.services.scheduler.qos.history_conversion import summary_of
 from lamina.wire.custom_resources.image_layers import WEIGHT_LIMIT, decode_image_layers, encode_image_layers
 from lamina.wire.custom_resources.node_layers import STATUS_LIMIT, decode_node_layers
 from lamina.wire.custom_resources.node_layers_status import IMAGES_WEIGHT, ImageTotals, encode_node_layers_status, keep
+from lamina.wire.custom_resources.qos_history import decode_qos_history
 from lamina.wire.errors import WireError
 from lamina.wire.oci.manifest import DOCKER_MANIFEST, OCI_MANIFEST, SIZE_LIMIT
 
@@ -156,6 +163,66 @@ def test_whatever_is_sent_is_read_or_refused_in_one_line(metadata, status, spec)
             decode(json.dumps(document).encode())
         except WireError as error:
             assert 1 == len(str(error).splitlines())  # noqa: PT017 - what is read is fine, too
+
+
+TIMES = st.dictionaries(
+    st.sampled_from(["effective", "discarded", "waiting", "binding"]), st.floats(0, 1e10) | st.integers(-5, 10**11)
+)
+PODS = st.fixed_dictionaries(
+    {"uid": st.sampled_from("abcdef"), "state": st.sampled_from(["effective", "discarded", "waiting", "binding"])},
+    optional={"times": TIMES, "ended": st.booleans(), "succeeded": st.booleans()},
+)
+SLOTS = st.fixed_dictionaries(
+    {}, optional={"times": TIMES, "incarnations": counts, "members": st.lists(st.sampled_from("abcdef"), max_size=3)}
+)
+CONTROLLERS = st.fixed_dictionaries(
+    {
+        "namespace": st.just("default"),
+        "name": st.sampled_from("wxyz"),
+        "slo": st.floats(0, 1),
+        "importance": st.floats(-1e12, 1e12),
+        "approach": st.sampled_from(list(QosApproach)),
+        "overheadLimit": st.floats(0, 1),
+    },
+    optional={
+        "kind": st.sampled_from(["", "Job"]),
+        "replicas": st.integers(0, 5),
+        "times": TIMES,
+        "incarnations": counts,
+        "succeeded": counts,
+        "slots": st.lists(SLOTS, max_size=3),
+        "pods": st.lists(PODS, max_size=4),
+        "unknown": values,
+    },
+)
+
+
+@given(st.lists(CONTROLLERS | st.dictionaries(words, values, max_size=3), max_size=4), st.integers(0, 4_000_000_000))
+@settings(max_examples=200)
+def test_a_history_that_is_read_can_be_adopted_whatever_it_says(controllers, at):
+    """It may contradict itself and the cluster; the figures are never out of bounds."""
+    observed = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    document = {"metadata": {"name": "x"}, "spec": {"observedAt": observed, "controllers": controllers}}
+    try:
+        found = decode_qos_history(json.dumps(document).encode())
+    except WireError as error:
+        assert 1 == len(str(error).splitlines())  # noqa: PT017 - what is read is adopted
+        return
+    engine = QosEngine(QosSettings(most_idle=100))
+    engine.adopt(summary_of(found), 2e9)
+    for one in found.controllers:
+        key = ControllerKey(one.namespace, one.kind, one.name)
+        promise = Promise(one.slo, one.importance, QosApproach(one.approach), one.overhead_limit)
+        engine.feed(PodCreated(2e9 - 5, f"new-{key}-{key.kind}", "default", "new", key, promise, 1), 2e9)
+        engine.feed(PodCreated(2e9 - 9, f"a-{key}-{key.kind}", "default", "a", key, promise, 1), 2e9)
+    engine.finish_adoption()
+    view = qos_view(engine, 2e9 + 5)
+
+    assert all(0 <= each.qos <= 1 for each in view.controllers)
+    assert all(0 <= each.qos <= 1 for each in view.replicas)
+    assert len(found.controllers) == len(view.controllers)
+    written = engine.summary(2e9 + 5, 100, 100)
+    assert len(written.controllers) == len(found.controllers)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), tuples(images)), max_size=12), st.randoms(use_true_random=False))

@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "catalog": ("lamina.cli.catalog.command", "Collect, describe or generate catalogs of image layers."),
     "batsim-scheduler": ("lamina.cli.batsim_scheduler", "Decide for Batsim with Lamina or kube-scheduler."),
     "scheduler": ("lamina.cli.scheduler", "Schedule pods in a real cluster, or observe what Lamina would save."),
+    "qos": ("lamina.cli.qos.command", "Show how controllers keep their promised availability."),
     "replay": ("lamina.cli.replay", "Replay a scheduler's recording and check that every decision is the same."),
     "extender": ("lamina.cli.extender", "Serve scheduling agents to the stock kube-scheduler."),
     "new-agent": ("lamina.cli.new_agent.command", "Create a package for your own scheduling agent."),

@@ -13,6 +13,7 @@ from lamina.cli.options.standard_input import InputFile
 
 if TYPE_CHECKING:
     from lamina.services.informers.usage.usage_settings import UsageSettings
+    from lamina.services.scheduler.qos.qos_service import QosOptions
 
 EXAMPLES: Final = """\b
 Examples:
@@ -21,6 +22,7 @@ Examples:
   lamina scheduler --observe
   lamina scheduler --listen 0.0.0.0:10259 --log-format json
   lamina scheduler --config safe.yaml --prometheus http://127.0.0.1:9090
+  lamina scheduler --config qos.yaml --qos-listen 127.0.0.1:10000 --qos-log /var/log/lamina/metrics.log
   lamina scheduler --record-dir /var/lib/lamina/recordings --record-files 32
   lamina scheduler --registries registries.yaml --docker-config ~/.docker/config.json
 
@@ -82,6 +84,17 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
     show_default=True,
     help="Events and decisions in one recording; the last two recordings are kept in memory.",
 )
+@click.option(
+    "--qos-listen",
+    default="127.0.0.1:10000",
+    show_default=True,
+    help="ADDRESS:PORT that serves the QoS page, if a profile enables QosAware.",
+)
+@click.option(
+    "--qos-log",
+    type=click.Path(path_type=Path),
+    help="Log every pod that QosAware has measured to its end here, as CSV; four files of 16 MiB.",
+)
 @click.option("--seed", type=int, help="Seed for choosing between nodes of equal score; default: random.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @verbosity_option()
@@ -104,6 +117,8 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     record_files: int,
     record_size: int,
     record_events: int,
+    qos_listen: str,
+    qos_log: Path | None,
     seed: int | None,
     log_format: str,
     verbosity: int,
@@ -149,7 +164,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         kubeconfig = kubeconfig or _path(chosen.config.client_connection.kubeconfig)
     else:
         chosen = configuration(profile or DEFAULT).called(name)
-    host, port = _address(listen)
+    host, port = _address(listen, "--listen")
     rules = RegistryConfig() if registries is None else load_registry_config(registries)
     keyring = None if docker_config is None else Keyring.from_file(docker_config)
     logs.set_up(verbosity, "json" if log_format == "json" else "text")
@@ -167,6 +182,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         seed=seed,
         record=None if record_dir is None else RecordingSettings(record_dir, record_files, record_size * 1024**2),
         ring=RingLimits(record_events),
+        qos=_qos(qos_listen, qos_log),
         detail="full" if verbosity >= logs.SCORES else "savings",
     )
     with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -185,14 +201,21 @@ def _usage(file: Path | None, prometheus: str | None) -> "UsageSettings | None":
     return None if prometheus is None else UsageSettings(prometheus=server(prometheus))
 
 
+def _qos(listen: str, log: Path | None) -> "QosOptions":
+    from lamina.services.scheduler.qos.qos_log import QosLogSettings
+    from lamina.services.scheduler.qos.qos_service import QosOptions
+
+    return QosOptions(*_address(listen, "--qos-listen"), None if log is None else QosLogSettings(log))
+
+
 def _path(text: str) -> Path | None:
     return Path(text) if text else None
 
 
-def _address(listen: str) -> tuple[str, int]:
+def _address(listen: str, option: str) -> tuple[str, int]:
     from lamina.model.errors import InputError
 
     host, _, port = listen.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise InputError.one("--listen", f"{listen!r} is not ADDRESS:PORT; write for example 127.0.0.1:10259")
+        raise InputError.one(option, f"{listen!r} is not ADDRESS:PORT; write for example 127.0.0.1:10259")
     return host.strip("[]"), int(port)

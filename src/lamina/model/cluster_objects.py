@@ -7,6 +7,7 @@ Each class is named like its Kubernetes kind. An object is identified by kind, n
 import msgspec
 
 from lamina.model.disruption_budget import PodDisruptionBudget
+from lamina.model.pod_controllers import CronJob, Deployment, Job
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.volumes import (
     CSIDriver,
@@ -24,6 +25,9 @@ ClusterObject = (
     | ReplicationController
     | ReplicaSet
     | StatefulSet
+    | Deployment
+    | Job
+    | CronJob
     | PersistentVolumeClaim
     | PersistentVolume
     | StorageClass

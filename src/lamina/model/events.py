@@ -182,6 +182,17 @@ class PermitRefused(EventBase, frozen=True):
     reason: str
 
 
+class PluginHistoryLoaded(EventBase, frozen=True):
+    """
+    The host loaded what an earlier process had stored for *plugin*.
+
+    It is fed when the existing pods are known, and before pods are decided.
+    """
+
+    plugin: str
+    history: bytes
+
+
 ClusterEvent = (
     TimePassed
     | NodeSeen
@@ -212,4 +223,4 @@ BindingEvent = (
 )
 """Results of commands of the loop."""
 
-Event = ClusterEvent | BindingEvent
+Event = ClusterEvent | BindingEvent | PluginHistoryLoaded

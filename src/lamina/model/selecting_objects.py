@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from lamina.model.pod import Owner
 from lamina.model.selectors import LabelSelector
 
 CORE_V1: Final = "v1"
@@ -23,13 +24,22 @@ class Service(SelectingObject, frozen=True, kw_only=True, tag_field="kind", tag=
     """A v1 Service."""
 
 
-class ReplicationController(SelectingObject, frozen=True, kw_only=True, tag_field="kind", tag=True):
+class OwningObject(SelectingObject, frozen=True, kw_only=True, tag_field="kind", tag=True):
+    """An object that also creates the pods that it selects."""
+
+    replicas: int | None = None
+    """Number of pods that should run at the same time, if known."""
+    owner: Owner | None = None
+    """The controller that owns it."""
+
+
+class ReplicationController(OwningObject, frozen=True, kw_only=True, tag_field="kind", tag=True):
     """A v1 ReplicationController."""
 
 
-class ReplicaSet(SelectingObject, frozen=True, kw_only=True, tag_field="kind", tag=True):
+class ReplicaSet(OwningObject, frozen=True, kw_only=True, tag_field="kind", tag=True):
     """An apps/v1 ReplicaSet."""
 
 
-class StatefulSet(SelectingObject, frozen=True, kw_only=True, tag_field="kind", tag=True):
+class StatefulSet(OwningObject, frozen=True, kw_only=True, tag_field="kind", tag=True):
     """An apps/v1 StatefulSet."""

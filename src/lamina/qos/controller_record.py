@@ -10,6 +10,7 @@ from lamina.qos.concurrent_sweep import ConcurrentSweep
 from lamina.qos.order_table import OrderRow
 from lamina.qos.pod_record import PodRecord
 from lamina.qos.promise import ControllerKey, Promise, QosApproach
+from lamina.qos.remembered_pod import RememberedPod
 from lamina.qos.replica_slots import ReplicaSlot, ReplicaSlots
 from lamina.qos.standing import (
     QosTimes,
@@ -50,8 +51,14 @@ class ControllerRecord:
         """Held slots whose pod has a node and is not bound yet."""
         self.gone = False
         self.row = -1
+        self.victim_row = -1
+        """Row of its running pods; Jobs have one for each pod."""
         self.kept_slots: dict[PodUid, int] = {}
         """Slots that pods had according to a summary and still have to take."""
+        self.kept_pods: dict[PodUid, RememberedPod] = {}
+        """Pods that existed according to a summary, until all existing pods are known."""
+        self.kept_at = 0.0
+        """When that summary was written."""
 
     @property
     def independent(self) -> bool:
@@ -96,7 +103,8 @@ class ControllerRecord:
 
     def enter(self, pod: PodRecord, state: int, at: float) -> None:
         """Let a pod change its state; a time before the last change counts as that time."""
-        at = max(at, pod.since)
+        kept = self.kept_pods.get(pod.uid)
+        at = max(at if kept is None else kept.entered(state, pod.created_at, at), pod.since)
         was_running = pod.running
         pod.spent[pod.state] += at - pod.since
         self._stop(pod, pod.state, at)
@@ -123,6 +131,7 @@ class ControllerRecord:
         """Remove a pod that has ended; its times remain in the sums."""
         del self.pods[pod.uid]
         self.shares.pop(pod.uid).members.discard(pod.uid)
+        self.kept_pods.pop(pod.uid, None)
 
     def leave(self, pod: PodRecord, at: float) -> list[ReplicaSlot]:
         """Free the slot of a pod that is terminating or about to end; return the slots that were dropped."""
@@ -154,6 +163,51 @@ class ControllerRecord:
         self.replicas = replicas
         self._resize_sweep(at)
         return self.slots.trim(replicas)
+
+    def end_missing(self, now: float) -> list[ReplicaSlot]:
+        """
+        End the pods of a summary that do not exist any more; return the slots that were dropped.
+
+        When they ended is not known. A controller replaces a pod at once, so each of them ended when one of the pods
+        was created that the summary does not have; without such a pod, now.
+        """
+        newcomers = iter(sorted(pod.created_at for uid, pod in self.pods.items() if uid not in self.kept_pods))
+        dropped: list[ReplicaSlot] = []
+        for uid, kept in self.kept_pods.items():
+            if uid not in self.pods:
+                end = self.kept_at if kept.ended else min(max(next(newcomers, now), self.kept_at), now)
+                dropped += self._end_missing(kept, end)
+        self.kept_pods.clear()
+        self.kept_slots.clear()
+        return dropped
+
+    def _end_missing(self, kept: RememberedPod, end: float) -> list[ReplicaSlot]:
+        amounts = kept.times.amounts
+        if not kept.ended:
+            amounts[kept.state] += end - self.kept_at
+        if self.sweep is not None:
+            # The running time of all pods until the summary is in the sweep already.
+            amounts[EFFECTIVE] = amounts[DISCARDED] = 0.0
+            if kept.state == EFFECTIVE and not kept.ended:
+                self.sweep.change(self.kept_at, 1)
+                self.sweep.change(end, -1)
+        elif self.promise.approach is QosApproach.AGGREGATE and not kept.succeeded:
+            amounts[EFFECTIVE], amounts[DISCARDED] = 0.0, amounts[EFFECTIVE] + amounts[DISCARDED]
+        self.sums.add_past(amounts)
+        self.incarnations += 1
+        self.succeeded += kept.succeeded
+        index = self.kept_slots.get(kept.uid)
+        if index is None or index >= len(self.slots) or self.slots[index].holder is not None:
+            return []
+        slot = self.slots[index]
+        slot.incarnations += 1
+        if slot.sums is not None:
+            slot.sums.add_past(amounts)
+        members = slot.members
+        dropped, mover = self.slots.release(slot, self.replicas)
+        if mover is not None:
+            self.shares.update(dict.fromkeys(members, mover))
+        return dropped
 
     def _slot_for(self, uid: PodUid, now: float) -> ReplicaSlot:
         kept = self.kept_slots.pop(uid, None)
@@ -199,9 +253,27 @@ class ControllerRecord:
                 lines[kind] = Line(lines[kind].slope + line.slope, lines[kind].offset + line.offset)
         return lines
 
-    def order_row(self, now: float, slot: ReplicaSlot | None = None) -> OrderRow:
-        """Return what the order of a waiting pod depends on; *slot* is the pod's slot if replicas are independent."""
+    def order_row(self, now: float, slot: ReplicaSlot | None = None, running: PodRecord | None = None) -> OrderRow:
+        """
+        Return what the metric of a pod depends on; *slot* is the pod's slot if replicas are independent.
+
+        Of a *running* pod it is the metric without this pod. It is the same for all running pods of a controller, except
+        that the run of a Job's pod would be lost.
+        """
         lines = self.lines(now, slot)
+        counts = self.counts
+        aggregate = self.promise.approach is QosApproach.AGGREGATE
+        if running is not None:
+            counts = ReplicaCounts(max(counts.running - 1, 0), counts.pending + 1, counts.needed)
+        if running is not None and aggregate and running.running:
+            since = max(running.since, self._begin(now))
+            effective, discarded = lines[EFFECTIVE], lines[DISCARDED]
+            lines[EFFECTIVE] = Line(effective.slope - 1, effective.offset + since)
+            lines[DISCARDED] = Line(discarded.slope + 1, discarded.offset - since)
+        lost = lines[BINDING]
+        if aggregate:
+            lost = Line(lost.slope + lines[DISCARDED].slope, lost.offset + lines[DISCARDED].offset)
+        placed = [lines[kind] for kind in (BINDING, EFFECTIVE, DISCARDED)]
         sums = self.sums if slot is None or slot.sums is None else slot.sums
         return OrderRow(
             self.promise,
@@ -209,7 +281,9 @@ class ControllerRecord:
             Line(sum(line.slope for line in lines), sum(line.offset for line in lines)),
             Line(sums.counts[BINDING], sums.offsets[BINDING]),
             self.incarnations if slot is None else slot.incarnations,
-            self.counts,
+            counts,
+            lost,
+            Line(sum(line.slope for line in placed), sum(line.offset for line in placed)),
         )
 
     def standing(self, t: float, pod: PodRecord | None = None) -> Standing:

@@ -7,6 +7,7 @@ from lamina.qos.concurrent_sweep import ConcurrentSweepSnapshot
 from lamina.qos.controller_record import ControllerRecord
 from lamina.qos.pod_record import PodRecord, PodRecordSnapshot
 from lamina.qos.promise import ControllerKey, Promise
+from lamina.qos.remembered_pod import RememberedPod
 from lamina.qos.replica_slots import ReplicaSlot
 from lamina.qos.time_sums import TimeSums, TimeSumsSnapshot
 
@@ -39,6 +40,8 @@ class ControllerSnapshot(msgspec.Struct, frozen=True):
     reserved: int
     gone: bool
     kept_slots: tuple[tuple[PodUid, int], ...]
+    kept_pods: tuple[RememberedPod, ...]
+    kept_at: float
 
 
 class QosSnapshot(msgspec.Struct, frozen=True):
@@ -68,6 +71,8 @@ def controller_snapshot(record: ControllerRecord) -> ControllerSnapshot:
         record.reserved,
         record.gone,
         tuple(record.kept_slots.items()),
+        tuple(record.kept_pods.values()),
+        record.kept_at,
     )
 
 
@@ -85,6 +90,8 @@ def restored_controller(snapshot: ControllerSnapshot, window: float, now: float)
     record.running, record.held, record.reserved = snapshot.running, snapshot.held, snapshot.reserved
     record.gone = snapshot.gone
     record.kept_slots = dict(snapshot.kept_slots)
+    record.kept_pods = {pod.uid: pod for pod in snapshot.kept_pods}
+    record.kept_at = snapshot.kept_at
     return record
 
 

@@ -8,8 +8,8 @@ costs the same however many pods wait. Memory is bounded by the pods and control
 """
 
 import math
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Iterator, KeysView, Sequence
 from typing import Final
 
 import numpy as np
@@ -34,9 +34,9 @@ from lamina.qos.life_cycle_facts import (
     PodWasBound,
     QosFact,
 )
-from lamina.qos.order_table import OrderTable, Rows
+from lamina.qos.order_table import HOPELESS, OrderTable, Rows, RunningPods
 from lamina.qos.pod_record import PodRecord
-from lamina.qos.promise import ControllerKey, QosApproach, QosSettings, RunningFrom
+from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings, RunningFrom
 from lamina.qos.qos_summary import QosSummary, adopted_controller, controller_summary
 from lamina.qos.replica_slots import ReplicaSlot
 from lamina.qos.standing import QosTimes, Standing
@@ -45,6 +45,8 @@ from lamina.qos.window_checkpoints import PARTS
 
 NO_METRIC: Final = -math.inf
 """The metric of pods that the engine ignores: they go first."""
+MOST_FINISHED: Final = 4096
+"""Finished incarnations that wait for the host; beyond that the oldest are lost."""
 
 
 class QosEngine:
@@ -64,14 +66,30 @@ class QosEngine:
         self._of_pod: dict[PodUid, ControllerRecord] = {}
         self._idle: OrderedDict[ControllerKey, float] = OrderedDict()
         """Controllers without pods, since when; the oldest first."""
-        self._table = OrderTable(settings.safety_margin)
+        self._table = OrderTable(settings.safety_margin, settings.hopeless_after)
         self._changed: set[ControllerKey] = set()
         """Controllers whose rows are outdated."""
         self._window_number = 0
+        self.changes = 0
+        """Counts creations, bindings and ends of pods: what a summary written before does not have."""
+        self.adopted_at = -math.inf
+        """When the adopted summary was written; no state of the engine."""
+        self.finished: deque[FinishedIncarnation] = deque(maxlen=MOST_FINISHED)
+        """The last finished incarnations, for a host that logs them and removes them; no state of the engine."""
+        self.facts = 0
+        """Number of facts so far."""
+        self._keys_at = (-math.inf, 0)
+        self._keys: dict[PodUid, tuple[float, ...]] = {}
+        """Order keys that were computed at that time, after that many facts."""
 
     def __len__(self) -> int:
         """Return the number of controllers, those without pods included."""
         return len(self._records)
+
+    @property
+    def known(self) -> KeysView[ControllerKey]:
+        """The controllers, those without pods included."""
+        return self._records.keys()
 
     def __contains__(self, uid: PodUid) -> bool:
         """Return whether a pod is known."""
@@ -85,6 +103,7 @@ class QosEngine:
 
         Facts about unknown pods are ignored. A time after *now* counts as *now*: clocks of machines differ.
         """
+        self.facts += 1
         self._pass_time(now)
         at = min(fact.at - self._zero(), self.now)
         match fact:
@@ -107,9 +126,12 @@ class QosEngine:
         return ()
 
     def finish_adoption(self) -> None:
-        """Stop keeping slots for pods that a summary listed; for after the first complete list of pods."""
+        """End the pods of a summary that do not exist any more; for after the first complete list of pods."""
         for record in self._records.values():
-            record.kept_slots.clear()
+            if record.kept_pods or record.kept_slots:
+                record.advance(self.now)
+                self._changed.add(record.key)
+                self._drop_rows(record.end_missing(self.now))
 
     def _zero(self) -> float:
         return 0.0 if self.origin is None else self.origin
@@ -134,6 +156,7 @@ class QosEngine:
         self._changed.add(record.key)
         self._of_pod[fact.uid] = record
         record.add(PodRecord(fact.uid, fact.namespace, fact.name, at), self.now)
+        self.changes += 1
 
     def _pod_fact(self, fact: PodFact, at: float) -> tuple[FinishedIncarnation, ...]:
         record = self._of_pod.get(fact.uid)
@@ -183,6 +206,7 @@ class QosEngine:
             return
         record.reserve(pod, on=False)
         pod.bound = True
+        self.changes += 1
         began = at if since is None else min(since - self._zero(), at)
         record.enter(pod, BINDING, began)
         if self.settings.running_from is RunningFrom.BINDING:
@@ -211,7 +235,7 @@ class QosEngine:
 
     def _finished(self, record: ControllerRecord, pod: PodRecord, slot: int) -> FinishedIncarnation:
         standing = record.standing(self.now, pod)
-        return FinishedIncarnation(
+        finished = FinishedIncarnation(
             self.now + self._zero(),
             pod.name,
             record.key,
@@ -225,10 +249,15 @@ class QosEngine:
             standing.metric,
             standing.times,
         )
+        self.changes += 1
+        self.finished.append(finished)
+        return finished
 
     def _delete(self, record: ControllerRecord, pod: PodRecord) -> None:
         del self._of_pod[pod.uid]
         record.remove(pod)
+        if pod.victim_row >= 0:
+            self._table.remove(pod.victim_row)
         if not record.pods:
             self._idle[record.key] = self.now
             if record.gone:
@@ -247,8 +276,9 @@ class QosEngine:
         record = self._records.pop(key)
         self._changed.discard(key)
         self._drop_rows(list(record.slots))
-        if record.row >= 0:
-            self._table.remove(record.row)
+        for row in (record.row, record.victim_row):
+            if row >= 0:
+                self._table.remove(row)
 
     def _drop_rows(self, slots: Sequence[ReplicaSlot]) -> None:
         for slot in slots:
@@ -271,10 +301,19 @@ class QosEngine:
             self._insert(restored_controller(each, self.settings.window, self.now))
         self._idle = OrderedDict(snapshot.idle)
 
-    def summary(self, now: float, most: int) -> QosSummary:
-        """Return the history of deleted pods, for at most *most* controllers; those with pods, then the newest."""
+    def summary(self, now: float, most: int, most_pods: int = 0) -> QosSummary:
+        """
+        Return the history of deleted pods, for at most *most* controllers; those with pods, then the newest.
+
+        *most_pods* limits the existing pods in it, over all controllers.
+        """
+        t = self.moment(now)
         records = sorted(self.records(now), key=lambda record: self._idle.get(record.key, math.inf), reverse=True)
-        return QosSummary(now, tuple(controller_summary(record, self.now) for record in records[:most]))
+        controllers = []
+        for record in records[:most]:
+            controllers.append(controller_summary(record, t, most_pods))
+            most_pods -= len(controllers[-1].pods)
+        return QosSummary(max(now, t + self._zero()), tuple(controllers))
 
     def adopt(self, summary: QosSummary, now: float) -> None:
         """
@@ -285,6 +324,7 @@ class QosEngine:
         """
         self._pass_time(now)
         written_at = min(summary.at - self._zero(), self.now)
+        self.adopted_at = summary.at
         for each in summary.controllers:
             self._insert(adopted_controller(each, self.settings.window, self.now, written_at))
             self._idle[each.key] = self.now
@@ -296,11 +336,15 @@ class QosEngine:
 
     # ----------------------------------------------------------------------------------------------- answers
 
+    def moment(self, now: float) -> float:
+        """Return *now* in seconds since the origin, for the records; never before the last observation."""
+        return self.now if self.origin is None else max(self.now, now - self.origin)
+
     def records(self, now: float) -> Iterator[ControllerRecord]:
-        """Yield all controllers, up to date at *now*; for views and summaries, which change nothing."""
-        self._pass_time(now)
+        """Yield all controllers, up to date at *now*; for views and summaries, which observe nothing."""
+        t = self.moment(now)
         for record in self._records.values():
-            record.advance(self.now)
+            record.advance(t)
             yield record
 
     def standing(self, uid: PodUid, now: float) -> Standing | None:
@@ -332,6 +376,26 @@ class QosEngine:
         record = self._of_pod.get(uid)
         return None if record is None else record.key
 
+    def promise_of(self, key: ControllerKey) -> Promise | None:
+        """Return the promise of a controller; None for an unknown one."""
+        record = self._records.get(key)
+        return None if record is None else record.promise
+
+    @property
+    def time(self) -> float:
+        """Time of the last observation, in seconds since 1970."""
+        return self.now + self._zero()
+
+    def pods_of(self, key: ControllerKey) -> int:
+        """Return the number of a controller's pods that exist."""
+        record = self._records.get(key)
+        return 0 if record is None else len(record.pods)
+
+    def siblings(self, uid: PodUid) -> tuple[PodUid, ...]:
+        """Return the pods of a pod's controller, itself included; none for an unknown pod."""
+        record = self._of_pod.get(uid)
+        return () if record is None else tuple(record.pods)
+
     def contributing(self, uid: PodUid) -> bool:
         """Return whether a pod's running time counts: not if replicas must run together and some do not."""
         record = self._of_pod.get(uid)
@@ -341,15 +405,35 @@ class QosEngine:
 
     def precedes(self, uid: PodUid, other: PodUid, now: float) -> bool:
         """Return whether a pod clearly goes before another one; unknown and ignored pods go first."""
-        one, two = self.standing(uid, now), self.standing(other, now)
-        metric = NO_METRIC if one is None else one.metric
-        against = NO_METRIC if two is None else two.metric
-        margin = self.settings.safety_margin
-        if one is not None and two is not None and metric < margin and against < margin:
-            importance, its = one.promise.importance, two.promise.importance
-            if importance != its:
-                return importance > its
-        return metric < against
+        return self.order_key(uid, now) < self.order_key(other, now)
+
+    def rank(self, standing: Standing) -> float:
+        """Return the importance of a controller, which is lower than that of its peers if it is hopeless."""
+        importance = standing.promise.importance
+        return importance - HOPELESS if standing.metric < -self.settings.hopeless_after else importance
+
+    def order_group(self, uid: PodUid) -> ControllerKey | PodUid:
+        """Return what the order of a waiting pod belongs to: its controller, or itself if its slot has its own QoS."""
+        record = self._of_pod.get(uid)
+        return uid if record is None or record.independent else record.key
+
+    def order_key(self, uid: PodUid, now: float) -> tuple[float, ...]:
+        """Return a key of a waiting pod that sorts like `order`, without a rule for equal pods."""
+        moment = (now, self.facts)
+        if self._keys_at != moment:
+            self._keys_at = moment
+            self._keys.clear()
+        key = self._keys.get(uid)
+        if key is None:
+            standing = self.standing(uid, now)
+            if standing is None:
+                key = (0.0, -math.inf, NO_METRIC)
+            elif standing.metric < self.settings.safety_margin:
+                key = (0.0, -self.rank(standing), standing.metric)
+            else:
+                key = (1.0, 0.0, standing.metric)
+            self._keys[uid] = key
+        return key
 
     def order(self, uids: Sequence[PodUid], now: float) -> list[PodUid]:
         """Return waiting pods in the order in which they go; equal ones keep their order, and unknown pods go first."""
@@ -370,6 +454,34 @@ class QosEngine:
             step = self.settings.window / PARTS
             flip = min(flip, (math.floor(self.now / step) + 1) * step)
         return flip + self._zero()
+
+    def running_pods(self, uids: Sequence[PodUid], now: float) -> RunningPods:
+        """Return what preemption compares of pods on nodes, each as if it alone were taken away."""
+        self._pass_time(now)
+        self._refresh()
+        rows = np.fromiter(map(self._victim_row, uids), dtype=np.intp, count=len(uids))
+        known = np.maximum(rows, 0) if len(self._table) else np.zeros(len(uids), dtype=np.intp)
+        at = self.now
+        ran_from = np.fromiter((self._ran_from(uid) for uid in uids), dtype=np.float64, count=len(uids))
+        if not len(self._table):
+            nothing = np.zeros(len(uids))
+            return RunningPods(rows, nothing, nothing, nothing, nothing, nothing, ran_from, nothing > 0)
+        return RunningPods(
+            rows,
+            np.where(rows >= 0, self._table.metrics(known, at), NO_METRIC),
+            self._table.ranks(known, at, self.settings.hopeless_after),
+            self._table.preemption_overheads(known, at),
+            self._table.overhead_limits(known),
+            self._table.slos(known),
+            ran_from,
+            np.fromiter(map(self.contributing, uids), dtype=np.bool_, count=len(uids)),
+        )
+
+    def _ran_from(self, uid: PodUid) -> float:
+        """Return since when a pod runs, in seconds since the origin; infinity if it does not."""
+        record = self._of_pod.get(uid)
+        pod = None if record is None else record.pods[uid]
+        return pod.ran_from if pod is not None and pod.running and pod.ran_from is not None else math.inf
 
     def _rows(self, uids: Sequence[PodUid], now: float) -> Rows:
         """Return the order table's rows of pods, up to date; -1 for unknown pods."""
@@ -404,3 +516,27 @@ class QosEngine:
                 if record.row < 0:
                     record.row = self._table.add()
                 self._table.put(record.row, record.order_row(self.now))
+                self._refresh_victims(record)
+
+    def _refresh_victims(self, record: ControllerRecord) -> None:
+        """Write the rows of running pods."""
+        running = (pod for pod in record.pods.values() if pod.bound and pod.ended_at is None)
+        if record.promise.approach is QosApproach.AGGREGATE:
+            for pod in running:
+                if pod.victim_row < 0:
+                    pod.victim_row = self._table.add()
+                self._table.put(pod.victim_row, record.order_row(self.now, None, pod))
+        elif record.promise.approach is QosApproach.AVERAGE and (first := next(running, None)) is not None:
+            if record.victim_row < 0:
+                record.victim_row = self._table.add()
+            self._table.put(record.victim_row, record.order_row(self.now, None, first))
+
+    def _victim_row(self, uid: PodUid) -> int:
+        record = self._of_pod.get(uid)
+        if record is None or (pod := record.pods[uid]).ended_at is not None:
+            return -1
+        if record.promise.approach is QosApproach.AGGREGATE and pod.victim_row >= 0:
+            return pod.victim_row
+        if record.promise.approach is QosApproach.AVERAGE and pod.running and record.victim_row >= 0:
+            return record.victim_row
+        return self._row_of(uid)

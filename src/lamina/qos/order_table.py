@@ -24,6 +24,8 @@ Rows = npt.NDArray[np.intp]
 
 RESOLUTION: Final = 1e-3
 """Seconds by which a predicted change of the order is late, so that it has happened at that time."""
+HOPELESS: Final = 1e-6
+"""Importance that a controller loses while it is hopeless: less than what differs between two promises."""
 _EQUAL: Final = 1e-9
 _APPROACHES: Final = {approach: float(code) for code, approach in enumerate(QosApproach)}
 _INDEPENDENT: Final = _APPROACHES[QosApproach.INDEPENDENT]
@@ -41,8 +43,13 @@ _CONCURRENT: Final = _APPROACHES[QosApproach.CONCURRENT]
     _LOSS,
     _NEEDED,
     _APPROACH,
-) = range(11)
-_COLUMNS: Final = 11
+    _LOST_SLOPE,
+    _LOST_OFFSET,
+    _PLACED_SLOPE,
+    _PLACED_OFFSET,
+    _LIMIT,
+) = range(16)
+_COLUMNS: Final = 16
 
 
 class OrderRow(msgspec.Struct, frozen=True):
@@ -55,14 +62,39 @@ class OrderRow(msgspec.Struct, frozen=True):
     """Binding time over the whole lifetime."""
     incarnations: int
     counts: ReplicaCounts
+    lost: Line
+    """Time that preemptions have cost."""
+    placed: Line
+    """Time since placement: binding, effective and discarded."""
+
+
+class RunningPods(msgspec.Struct, frozen=True, eq=False):
+    """What preemption compares of pods on nodes: an element for each pod. Times are seconds since the origin."""
+
+    rows: Rows
+    """In the order table; -1 for pods that the engine does not know."""
+    metrics: Numbers
+    importances: Numbers
+    overheads: Numbers
+    """Preemption overheads."""
+    limits: Numbers
+    """The largest ones at which the pods may be preempted."""
+    slos: Numbers
+    ran_from: Numbers
+    """Since when they run; infinity for those that do not."""
+    contributing: npt.NDArray[np.bool_]
+    """Whether their running time counts."""
 
 
 class OrderTable:
     """Rows with linear sums. Times are seconds since the engine's origin."""
 
-    def __init__(self, safety_margin: float) -> None:
+    def __init__(self, safety_margin: float, hopeless_after: float = math.inf) -> None:
         """Start without rows."""
         self._margin = safety_margin
+        self._hopeless_after = hopeless_after
+        self._levels = [one for one in (0.0, safety_margin, -hopeless_after) if math.isfinite(one)]
+        """Metrics at which the order can change."""
         self._columns: Numbers = np.zeros((_COLUMNS, 0))
         self._free: list[int] = []
         self._size = 0
@@ -104,6 +136,11 @@ class OrderTable:
             loss,
             counts.needed,
             _APPROACHES[promise.approach],
+            values.lost.slope,
+            values.lost.offset,
+            values.placed.slope,
+            values.placed.offset,
+            promise.overhead_limit,
         )
 
     def metrics(self, rows: Rows, t: float | Numbers) -> Numbers:
@@ -127,6 +164,31 @@ class OrderTable:
         metrics: Numbers = np.where(broken, slack - np.where(promised, overhead, 0.0), kept)
         return metrics
 
+    def preemption_overheads(self, rows: Rows, t: float) -> Numbers:
+        """Return the share of the time since placement that preemptions have cost."""
+        c = self._columns[:, rows]
+        lost, placed = c[_LOST_SLOPE] * t + c[_LOST_OFFSET], c[_PLACED_SLOPE] * t + c[_PLACED_OFFSET]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares: Numbers = np.where(placed > MICROSECOND, np.clip(lost / placed, 0.0, 1.0), 0.0)
+        return shares
+
+    def ranks(self, rows: Rows, t: float | Numbers, hopeless_after: float) -> Numbers:
+        """Return the importances of rows; those of hopeless controllers are lower than those of their peers."""
+        found: Numbers = self._columns[_IMPORTANCE, rows]
+        if hopeless_after < math.inf:
+            found = found - HOPELESS * (self.metrics(rows, t) < -hopeless_after)
+        return found
+
+    def slos(self, rows: Rows) -> Numbers:
+        """Return the SLOs of rows."""
+        found: Numbers = self._columns[_SLO, rows]
+        return found
+
+    def overhead_limits(self, rows: Rows) -> Numbers:
+        """Return the largest preemption overheads at which pods of rows may be preempted."""
+        found: Numbers = self._columns[_LIMIT, rows]
+        return found
+
     def order(self, rows: Rows, t: float, arrivals: Sequence[float] | Numbers | None = None) -> Rows:
         """
         Return the positions of *rows* in the order in which their pods go.
@@ -136,7 +198,7 @@ class OrderTable:
         """
         metrics = self.metrics(rows, t)
         danger = metrics < self._margin
-        rank = np.where(danger, -self._columns[_IMPORTANCE][rows], 0.0)
+        rank = np.where(danger, -self.ranks(rows, t, self._hopeless_after), 0.0)
         last = np.arange(len(rows)) if arrivals is None else np.asarray(arrivals)
         return np.lexsort((last, metrics, rank, ~danger))
 
@@ -168,8 +230,8 @@ class OrderTable:
         """Return for each pair whether the first one clearly goes before the second."""
         metrics, against = self.metrics(rows, t), self.metrics(others, t)
         danger, other_danger = metrics < self._margin, against < self._margin
-        importance = self._columns[_IMPORTANCE]
-        more, fewer = importance[rows] > importance[others], importance[rows] < importance[others]
+        one, two = self.ranks(rows, t, self._hopeless_after), self.ranks(others, t, self._hopeless_after)
+        more, fewer = one > two, one < two
         both = danger & other_danger
         smaller = metrics < against - _EQUAL
         result: npt.NDArray[np.bool_] = np.where(both & (more | fewer), more, smaller)
@@ -186,7 +248,7 @@ class OrderTable:
                 gap = (c[_E_SLOPE] - c[_SLO] * c[_T_SLOPE], c[_E_OFFSET] - c[_SLO] * c[_T_OFFSET])
                 moments.append(_zero(*gap, 0.0))
                 for slope, offset in lines:
-                    moments += [_zero(slope, offset, 0.0), _zero(slope, offset, self._margin)]
+                    moments += [_zero(slope, offset, level) for level in self._levels]
             for slope, offset in some:
                 moments += [_zero(slope - its_slope, offset - its_offset, 0.0) for its_slope, its_offset in others]
             table = np.vstack(moments)

@@ -71,6 +71,10 @@ class OwnerDirectory:
         """Forget an owner; an unknown one is ignored."""
         self._owners.pop(key, None)
 
+    def find(self, key: ControllerKey) -> OwnerFacts | None:
+        """Return what is known about an owner; None if it is not known."""
+        return self._owners.get(key)
+
     def controller_of(self, pod: Pod) -> ControllerFacts:
         """
         Return the topmost owner of a pod; the pod itself if it has none.
@@ -89,11 +93,11 @@ class OwnerDirectory:
                 break
             key = ControllerKey(pod.namespace, owner.kind, owner.name)
             of_job = of_job or owner.kind == JOB
-            facts = self._owners.get(key)
+            facts = self.find(key)
             if facts is None:
                 key = _deployment_of(pod, key)
                 # The Deployment can be known although its ReplicaSet is not.
-                facts = self._owners.get(key)
+                facts = self.find(key)
             if facts is None:
                 break
             replicas = facts.replicas if facts.replicas is not None else replicas

@@ -72,7 +72,7 @@ def controller_table(view: QosView) -> str:
         )
         for each in view.controllers
     ]
-    return _aligned([_TABLE, *lines], _TABLE_WIDTHS)
+    return _aligned([_TABLE, *lines], _TABLE_WIDTHS) + _note(view)
 
 
 def replica_table(view: QosView) -> str:
@@ -89,7 +89,7 @@ def replica_table(view: QosView) -> str:
         )
         for each in view.replicas
     ]
-    return _aligned([_REPLICAS, *lines], _REPLICA_WIDTHS)
+    return _aligned([_REPLICAS, *lines], _REPLICA_WIDTHS) + _note(view)
 
 
 def json_page(view: QosView) -> bytes:
@@ -115,6 +115,10 @@ def log_line(finished: FinishedIncarnation) -> str:
         *map(_milliseconds, (total.waiting, total.binding, total.effective, total.discarded)),
     )
     return ",".join(map(_field, fields)) + "\n"
+
+
+def _note(view: QosView) -> str:
+    return f"{view.omitted} more controllers and replicas are not shown\n" if view.omitted else ""
 
 
 def _running(times: QosTimes) -> float:

@@ -49,6 +49,7 @@ class PodRecord:
         "succeeded",
         "terminating",
         "uid",
+        "victim_row",
     )
 
     def __init__(self, uid: PodUid, namespace: str, name: str, created_at: float) -> None:
@@ -68,6 +69,8 @@ class PodRecord:
         """Whether the scheduler chose a node and its binding has not ended."""
         self.terminating = False
         self.succeeded = False
+        self.victim_row = -1
+        """Its row in the order table, if it is the running pod of a Job."""
 
     @property
     def running(self) -> bool:

@@ -5,6 +5,7 @@ What a controller promises: its SLO, its importance, and how its availability is
 Nothing here reads clocks or changes anything.
 """
 
+import math
 from enum import StrEnum
 from typing import Final
 
@@ -68,6 +69,8 @@ class QosSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     safety_margin: float = 0.0
     """Below this QoS metric a controller is in danger, and its importance decides."""
+    hopeless_after: float = math.inf
+    """A controller whose metric is further below 0 goes after the others of its importance."""
     running_from: RunningFrom = RunningFrom.BINDING
     window: float = 0.0
     """QoS covers at least this many seconds before now (at most 1/32 more); 0: the whole lifetime."""

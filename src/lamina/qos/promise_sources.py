@@ -26,6 +26,8 @@ CONTROLLER: Final = "controller"
 SLO: Final = "slo"
 MEASURING: Final = "qosMeasuring"
 OVERHEAD: Final = "acceptablePreemptionOverhead"
+ANNOTATIONS: Final = frozenset({CONTROLLER, SLO, MEASURING, OVERHEAD})
+"""Annotations of pods that are read; namespaces can have the SLO as well."""
 NAMESPACE_IMPORTANCE: Final = "lamina.dev/importance"
 APPROACHES: Final = ", ".join(QosApproach)
 

@@ -1,5 +1,8 @@
 """What the debug page shows: the standings of all controllers and of all replicas at one moment, as data."""
 
+from collections.abc import Iterator
+from itertools import chain, islice
+
 import msgspec
 
 from lamina.qos.controller_record import ControllerRecord
@@ -49,14 +52,19 @@ class QosView(msgspec.Struct, frozen=True):
     """Seconds since 1970."""
     controllers: tuple[ControllerView, ...]
     replicas: tuple[ReplicaView, ...]
+    omitted: int = 0
+    """Controllers and replicas beyond the limits."""
 
 
-def qos_view(engine: QosEngine, now: float) -> QosView:
-    """Return all standings at *now*, sorted by the controllers' names."""
+def qos_view(engine: QosEngine, now: float, most: int | None = None) -> QosView:
+    """Return all standings at *now*, sorted by the controllers' names; at most *most* controllers and replicas each."""
+    t = engine.moment(now)
     records = sorted(engine.records(now), key=lambda record: (str(record.key), record.key.kind))
-    controllers = [_controller_view(record, engine.now) for record in records]
-    replicas = [view for record in records for view in _replica_views(record, engine.now)]
-    return QosView(now, tuple(controllers), tuple(replicas))
+    listed = records[:most]
+    controllers = [_controller_view(record, t) for record in listed]
+    replicas = list(islice(chain.from_iterable(_replica_views(record, t) for record in listed), most))
+    omitted = len(records) - len(listed) + sum(record.held for record in records) - len(replicas)
+    return QosView(now, tuple(controllers), tuple(replicas), omitted)
 
 
 def _controller_view(record: ControllerRecord, t: float) -> ControllerView:
@@ -73,25 +81,21 @@ def _controller_view(record: ControllerRecord, t: float) -> ControllerView:
     )
 
 
-def _replica_views(record: ControllerRecord, t: float) -> list[ReplicaView]:
-    views = []
+def _replica_views(record: ControllerRecord, t: float) -> Iterator[ReplicaView]:
     for slot in record.slots:
         if slot.holder is None:
             continue
         pod = record.pods[slot.holder]
         standing = record.standing(t, pod)
-        views.append(
-            ReplicaView(
-                f"{record.key}-{slot.index}",
-                record.key,
-                slot.index,
-                pod.name,
-                RUNNING if pod.running else PENDING,
-                record.promise,
-                standing.qos,
-                standing.metric,
-                standing.preemption_overhead,
-                standing.times,
-            )
+        yield ReplicaView(
+            f"{record.key}-{slot.index}",
+            record.key,
+            slot.index,
+            pod.name,
+            RUNNING if pod.running else PENDING,
+            record.promise,
+            standing.qos,
+            standing.metric,
+            standing.preemption_overhead,
+            standing.times,
         )
-    return views

@@ -31,6 +31,11 @@ class QosTimes(msgspec.Struct, frozen=True):
         return self.effective + self.discarded + self.waiting + self.binding
 
     @property
+    def amounts(self) -> list[float]:
+        """The four sums, in the order of the kinds of time."""
+        return [self.effective, self.discarded, self.waiting, self.binding]
+
+    @property
     def qos(self) -> float:
         """Availability, from 0 to 1; 0 before any time has passed."""
         total = self.total

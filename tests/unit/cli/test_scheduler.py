@@ -106,7 +106,7 @@ def test_an_address_that_is_none_is_one_line(monkeypatch, capsys, kubeconfig, se
     ],
 )
 def test_an_address_is_a_host_and_a_port(listen, address):
-    assert address == command._address(listen)
+    assert address == command._address(listen, "--listen")
 
 
 def test_a_file_and_a_profile_do_not_go_together(monkeypatch, capsys, tmp_path, kubeconfig, served):

@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 from typing import Final
 
-import aiohttp
 import msgspec
 
 from lamina.clients.kube.access import load_access
 from lamina.clients.kube.errors import ApiError, one_line
 from lamina.clients.kube.transport import KubeClient
+from lamina.clients.service_endpoint import EndpointError, read_endpoint
 from lamina.model.decision import Decision
 from lamina.model.errors import InputError
 from lamina.model.plain import shown
@@ -61,21 +61,14 @@ def query_scheduler(url: str, pod: str) -> Decision | None:
 
 
 async def _query_scheduler(url: str, pod: str) -> Decision | None:
-    patience = aiohttp.ClientTimeout(total=TIMEOUT)
     try:
-        async with (
-            aiohttp.ClientSession(timeout=patience) as session,
-            session.get(f"{url.rstrip('/')}/debug/decisions/{pod}", allow_redirects=False) as response,
-        ):
-            if response.status == NOT_FOUND:
-                return None
-            body = b""
-            while len(body) <= LARGEST and (piece := await response.content.read(LARGEST)):
-                body += piece
-            if response.status != 200 or len(body) > LARGEST:
-                said = one_line(body[:200].decode(errors="replace"))
-                raise InputError.one("--scheduler", f"{url} answered {response.status}: {said}")
-            return msgspec.json.decode(body, type=Decision)
-    except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
+        status, body = await read_endpoint(f"{url.rstrip('/')}/debug/decisions/{pod}", LARGEST, TIMEOUT)
+        if status == NOT_FOUND:
+            return None
+        if status != 200:
+            said = one_line(body[:200].decode(errors="replace"))
+            raise InputError.one("--scheduler", f"{url} answered {status}: {said}")
+        return msgspec.json.decode(body, type=Decision)
+    except (EndpointError, ValueError, RecursionError) as error:
         hint = "forward its port first: kubectl -n lamina-system port-forward deploy/lamina-scheduler 10259"
-        raise InputError.one("--scheduler", f"{url} cannot be read: {str(error) or 'no answer'}; {hint}") from error
+        raise InputError.one("--scheduler", f"{url} cannot be read: {error}; {hint}") from error

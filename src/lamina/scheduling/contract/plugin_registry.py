@@ -15,6 +15,8 @@ import msgspec
 
 from lamina.model.errors import LaminaError, WiringError
 from lamina.scheduling.contract import points
+from lamina.scheduling.contract.grouped_sort import GroupedSortPlugin, PrecedencePlugin
+from lamina.scheduling.contract.kept_state import HistoryPlugin, SavedPlugin
 from lamina.scheduling.contract.points import Plugin, Reads
 from lamina.scheduling.state.cluster_changes import ChangeKind
 from lamina.scheduling.state.cluster_objects import EFFECTS
@@ -57,6 +59,11 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.AmountHintPlugin, "needs", ""),
     (points.AmountHintPlugin, "offers", ""),
     (points.RetryTimePlugin, "retry_at", ""),
+    (GroupedSortPlugin, "sort_group", "queueSort"),
+    (PrecedencePlugin, "goes_first", "queueSort"),
+    (HistoryPlugin, "adopt", ""),
+    (SavedPlugin, "save", ""),
+    (SavedPlugin, "load", ""),
 )
 
 

@@ -14,6 +14,7 @@ from lamina.model.errors import WiringError
 from lamina.model.events import Event
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Command, WakeAt
+from lamina.scheduling.contract.kept_state import SavedPlugin
 from lamina.scheduling.contract.status import Code, Status
 from lamina.scheduling.loop.binding_cycle import NODE_GONE, BindingCycles
 from lamina.scheduling.loop.evictions import eviction_failed
@@ -94,6 +95,8 @@ class Loop:
                 for change in changes:
                     self._abandon_those_on(change)
                 self._state.react(changes)
+            case events.PluginHistoryLoaded():
+                self.followers.notice(event, self.now)
             case events.BindDone(uid):
                 self.bindings.bound(uid)
             case events.BindFailed(uid, reason):
@@ -171,6 +174,7 @@ class Loop:
             waits=self.waits.snapshot(),
             asked=self.waits.number,
             evictions_off_until=self._state.evictions_off_until,
+            plugins=tuple((name, plugin.save()) for name, plugin in self._saved_plugins().items()),
         )
         for name, profile in self.profiles.items():
             profile.retire(unsigned_shapes(snapshot, name))
@@ -184,8 +188,12 @@ class Loop:
         discarded.
         """
         check_rows(snapshot)
+        saved = dict(snapshot.plugins)
         try:
             self.cluster.restore(snapshot.cluster)
+            for name, plugin in self._saved_plugins().items():
+                if name in saved:
+                    plugin.load(saved[name])
             labels = ShapeNumbers(self.profiles)
             for queued in queued_in(snapshot):
                 labels.learn(queued)
@@ -197,6 +205,15 @@ class Loop:
         self._state.changes = snapshot.changes
         self._state.evictions_off_until = snapshot.evictions_off_until
         self._wake = snapshot.wake
+
+    def _saved_plugins(self) -> dict[str, SavedPlugin]:
+        """Return the plugins whose state is part of snapshots; one of each name, since profiles share that state."""
+        return {
+            plugin.name: plugin
+            for profile in self.profiles.values()
+            for plugin in profile.plugins.values()
+            if isinstance(plugin, SavedPlugin)
+        }
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Any, Final, get_origin
 import msgspec
 
 from lamina.model.errors import LaminaError
+from lamina.scheduling.contract.kept_state import SavedPlugin
 from lamina.scheduling.contract.points import PodFollower, TimedPlugin
 from lamina.scheduling.loop.binding_cycle import BindingCycleSnapshot
 from lamina.scheduling.loop.extender_waits import ExtenderWaitSnapshot
@@ -47,6 +48,8 @@ class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the last of these waits."""
     evictions_off_until: float = 0.0
     """See `LoopState.evictions_off_until`."""
+    plugins: tuple[tuple[str, bytes], ...] = ()
+    """State of plugins (`SavedPlugin`), by name."""
 
 
 FIELDS: Final = {
@@ -121,7 +124,8 @@ def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
     """
     List out-of-tree plugins whose private state a snapshot may lack.
 
-    These are plugins that take part in binding cycles, and those that implement `PodFollower` or `TimedPlugin`.
+    These are plugins that take part in binding cycles, and those that implement `PodFollower` or `TimedPlugin`, unless
+    they are part of the snapshot (`SavedPlugin`).
     """
     return tuple(
         sorted(
@@ -129,7 +133,7 @@ def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
                 plugin.name
                 for profile in profiles.values()
                 for plugin in profile.plugins.values()
-                if not type(plugin).__module__.startswith(OWN)
+                if not (type(plugin).__module__.startswith(OWN) or isinstance(plugin, SavedPlugin))
                 and (
                     isinstance(plugin, PodFollower | TimedPlugin)
                     or plugin in (*profile.reserve, *profile.permit, *profile.pre_bind, *profile.post_bind)

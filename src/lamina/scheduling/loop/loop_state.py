@@ -45,6 +45,9 @@ class LoopState:
         self.bindings = BindingCycles(self._give_up, self.plugin_raised, self.chain.binder)
         self.cluster.columns.fact_raised = self._fact_raised
         self.profiles = dict(make_profiles(self.cluster.context))
+        rules = {profile.queue_sort.name: profile.goes_first for profile in self.profiles.values()}
+        if rules:
+            self.cluster.nominations.goes_first = next(iter(rules.values()))
         self.changes = 0
         """Number of cluster changes so far."""
         self.commands: list[Command] = []

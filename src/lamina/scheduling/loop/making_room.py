@@ -19,7 +19,7 @@ from lamina.model.extender_answer import AllowedVictims, ExtenderRefusal
 from lamina.scheduling.contract.commands import AskExtenders, ProposedVictims
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.extender_chain import NAME
-from lamina.scheduling.contract.points import PostFilterPlugin, PostFilterResult, VictimProposer
+from lamina.scheduling.contract.points import PostFilterPlugin, PostFilterResult, RetryTimePlugin, VictimProposer
 from lamina.scheduling.contract.status import Code, Status
 from lamina.scheduling.loop.evictions import EVICTIONS_OFF, preempt
 from lamina.scheduling.loop.extender_waits import ExtenderWait
@@ -46,6 +46,8 @@ class RoomResult(msgspec.Struct, frozen=True):
     """The reasons of the plugins that found no victims."""
     waits: bool = False
     """Whether the pod waits for extenders, so that the attempt has not ended."""
+    refused_by: frozenset[str] = frozenset()
+    """Plugins that found no victims and know when to try again."""
     again: bool = False
     """Whether the pod is worth another attempt after its back-off, without a change of the cluster."""
 
@@ -82,6 +84,7 @@ class MakingRoom:
         asked.state.now = state.now
         asked.state[DRY_RUN] = DryRun(queued.profile, state.cluster, pod, evaluation)
         said: list[str] = []
+        refused_by: set[str] = set()
         for plugin in _from(plugins, wait):
             answer: PluginAnswer
             if wait is not None and plugin.name == wait.plugin:
@@ -96,9 +99,11 @@ class MakingRoom:
                 return RoomResult(waits=True)
             if answer.reasons:
                 said.append(answer.message)
+            if isinstance(plugin, RetryTimePlugin):
+                refused_by.add(plugin.name)
         # The extenders left victims that are of no use by now: others may be, and no change of the cluster shows it.
         again = wait is not None and wait.answer is not None and len(wait.answer.victims) > 0
-        return RoomResult(" ".join(said), again=again)
+        return RoomResult(" ".join(said), refused_by=frozenset(refused_by), again=again)
 
     def _call(self, plugin: PostFilterPlugin, queued: QueuedPodInfo, asked: "_Question") -> PluginAnswer:
         if asked.extenders and isinstance(plugin, VictimProposer):

@@ -62,4 +62,4 @@ def keeps_nomination(cluster: ClusterState, profile: Profile, pod: Pod) -> bool:
     refusal = refusal_if(profile, as_if(cluster.columns, gone=leaving, there=ahead), pod, row, skipped)
     if refusal is None or refusal.final:
         return refusal is None
-    return any(one.priority < pod.priority and cluster.leaves(one) for one in there)
+    return any(one.uid in victims or (one.priority < pod.priority and cluster.leaves(one)) for one in there)

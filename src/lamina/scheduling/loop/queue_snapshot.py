@@ -56,7 +56,6 @@ class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     now: float
     serial: int
-    sorted_at: float
     time_ordered: bool
     pods: tuple[QueuedPodSnapshot, ...]
     groups: tuple[QueuedGroupSnapshot, ...]

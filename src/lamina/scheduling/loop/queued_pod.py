@@ -7,6 +7,7 @@ import msgspec
 
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.status import Status
+from lamina.scheduling.loop.grouped_heap import GroupedHeap
 from lamina.scheduling.loop.lazy_heap import LazyHeap
 from lamina.scheduling.loop.queue_snapshot import Label, QueuedGroupSnapshot, QueuedPodSnapshot, ShapeNumbers
 from lamina.scheduling.runtime.profile import Profile
@@ -14,6 +15,10 @@ from lamina.scheduling.runtime.profile import Profile
 GroupKey: TypeAlias = tuple[Hashable, Profile]
 Place: TypeAlias = tuple[float, ...]
 """Result of `sort_key`; smaller keys come first."""
+PodHeap: TypeAlias = LazyHeap[PodUid, Place] | GroupedHeap[PodUid]
+"""Pods by their sort keys."""
+Moment: TypeAlias = tuple[float, int]
+"""When keys hold that change with time: a time, and an edition of the facts behind them."""
 UNSIGNED: Final = -1
 """An edition that no profile has."""
 
@@ -115,8 +120,8 @@ class QueuedGroup:
 
     __slots__ = ("_joined", "_rested", "_sorted_at", "_tried", "_tried_at", "key", "number", "pods", "refused_by")
 
-    def __init__(self, key: GroupKey, number: int) -> None:
-        """Start empty; *number* increases from group to group."""
+    def __init__(self, key: GroupKey, number: int, heap: PodHeap) -> None:
+        """Start empty; *number* increases from group to group, and *heap* is an empty one."""
         self.key = key
         self.number = number
         self.refused_by: frozenset[str] | None = None
@@ -128,11 +133,11 @@ class QueuedGroup:
         self.pods: dict[PodUid, QueuedPodInfo] = {}
         self._joined: dict[PodUid, QueuedPodInfo] = {}
         """Pods that are in neither heap yet."""
-        self._rested: LazyHeap[PodUid, tuple[Place, int]] = LazyHeap()
-        self._tried: LazyHeap[PodUid, tuple[Place, int]] = LazyHeap()
+        self._rested = heap
+        self._tried: LazyHeap[PodUid, Place] = LazyHeap()
         """Pods that were tried at `_tried_at`."""
         self._tried_at = 0.0
-        self._sorted_at = 0.0
+        self._sorted_at: Moment | None = None
 
     def snapshot(self) -> QueuedGroupSnapshot:
         """Return the content as data. The order of pods is not included; it is computed again."""
@@ -155,26 +160,26 @@ class QueuedGroup:
             self._rested.discard(uid)
             self._tried.discard(uid)
 
-    def first(self, now: float, place: Callable[[QueuedPodInfo], Place], *, time_ordered: bool) -> QueuedPodInfo:
+    def first(self, now: float, place: Callable[[QueuedPodInfo], Place], moment: Moment | None) -> QueuedPodInfo:
         """
         Return the pod to try next.
 
-        *place* returns a pod's sort key; if *time_ordered*, it is called again whenever time has passed.
+        *place* returns a pod's sort key; it is called again whenever *moment* is another one, None: never.
         """
         if len(self.pods) == 1:
             return self.sample
 
-        def order(uid: PodUid) -> tuple[Place, int]:
+        def order(uid: PodUid) -> Place:
             queued = self.pods[uid]
-            return place(queued), queued.serial
+            return (*place(queued), queued.serial)
 
         if self._tried_at != now:
             self._tried_at = now
             for uid in tuple(self._tried):
                 self._tried.discard(uid)
                 self._rested.put(uid, order(uid))
-        if time_ordered and self._sorted_at != now:
-            self._sorted_at = now
+        if moment is not None and self._sorted_at != moment:
+            self._sorted_at = moment
             self._rested.reorder(order)
         for uid, queued in self._joined.items():
             (self._tried if queued.queued_at == now else self._rested).put(uid, order(uid))

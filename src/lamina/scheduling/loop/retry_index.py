@@ -24,11 +24,12 @@ OfferedAmounts: TypeAlias = dict[tuple[str, str], Mapping[str, int] | None]
 class RetryBucket:
     """Groups refused by the same plugins of a profile."""
 
-    __slots__ = ("_exact", "_indexes", "_interested", "_unknown", "groups", "profile", "refused_by")
+    __slots__ = ("_exact", "_goes_first", "_indexes", "_interested", "_unknown", "groups", "profile", "refused_by")
 
     def __init__(self, profile: Profile, refused_by: frozenset[str]) -> None:
         """Start empty."""
         self.profile = profile
+        self._goes_first = profile.goes_first
         self.refused_by = refused_by
         self.groups: dict[int, QueuedGroup] = {}
         self._indexes = {plugin: AmountIndex() for plugin in sorted(refused_by) if profile.hints_by_amounts(plugin)}
@@ -82,7 +83,7 @@ class RetryBucket:
             return False
         pod = group.sample.pod
         amounts = offered.get((self.profile.name, plugin)) if plugin in self._exact else None
-        ahead = [one for one in held if one.priority >= pod.priority and one.uid != pod.uid]
+        ahead = [one for one in held if one.uid != pod.uid and self._goes_first(one, pod)]
         if amounts is None or not ahead:
             return False
         left = dict(amounts)

@@ -148,7 +148,8 @@ class SchedulingCycle:
         decision = explain(evaluation, pod, attempt, state.settings.detail)
         # A refusal because of nominations holds for this pod only; other pods of its shape may fit.
         alone = bool(evaluation.withheld) or pod.uid in state.cluster.nominations.nodes
-        state.queue.put_back(queued, _refused_by(evaluation), broke=broke or room.again, stale=stale, alone=alone)
+        refused_by = _refused_by(evaluation) | room.refused_by
+        state.queue.put_back(queued, refused_by, broke=broke or room.again, stale=stale, alone=alone)
         state.report_unschedulable(pod, decision)
 
     def _review_nomination(self, queued: QueuedPodInfo, *, broke: bool = False) -> None:

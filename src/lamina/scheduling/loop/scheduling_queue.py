@@ -26,16 +26,26 @@ A plugin that refused a pod can name a retry time (`RetryTimePlugin`); the queue
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from numbers import Real
-from typing import Final, TypeGuard, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.contract.status import failed, raised
+from lamina.scheduling.contract.status import raised
 from lamina.scheduling.loop.lazy_heap import LazyHeap
+from lamina.scheduling.loop.pod_order import PodOrder, sort_key
 from lamina.scheduling.loop.queue_snapshot import QueueSnapshot, ShapeNumbers
-from lamina.scheduling.loop.queued_pod import GroupKey, Place, QueuedGroup, QueuedPodInfo, key_of, label_of, restored
+from lamina.scheduling.loop.queued_pod import (
+    GroupKey,
+    Moment,
+    Place,
+    PodHeap,
+    QueuedGroup,
+    QueuedPodInfo,
+    key_of,
+    label_of,
+    restored,
+)
 from lamina.scheduling.loop.retry_index import RetryIndex
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_changes import ClusterChange
@@ -49,10 +59,6 @@ FLUSH_AFTER: Final = 300.0
 WINDOW: Final = 1.0
 # Minimum delay in seconds of a retry time: attempts must be apart even without a back-off.
 SOONEST_RETRY: Final = 1.0
-FIRST: Final[Place] = ()
-"""Sorts before all other keys."""
-# int and float first: the check against the abstract class Real would dominate the cost of a push.
-NUMBERS: Final = (int, float, Real)
 Waiting = TypeVar("Waiting", bound=Hashable)
 
 
@@ -76,9 +82,10 @@ class SchedulingQueue:
         self.now = 0.0
         self._backoff_rule = backoff
         self._pods: dict[PodUid, QueuedPodInfo] = {}
-        self._active: LazyHeap[PodUid, Place] = LazyHeap()
-        self._sorted_at = 0.0
-        self._time_ordered = False
+        self._order = PodOrder()
+        self._active: PodHeap = self._order.heap()
+        self._active_sorted: Moment | None = None
+        self._early_sorted: Moment | None = None
         self._resting: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
         """All pods in back-off, by the time of their next check."""
         self._early: LazyHeap[PodUid, tuple[float, Place, int]] = LazyHeap()
@@ -127,7 +134,7 @@ class SchedulingQueue:
     def add(self, pod: Pod, profile: Profile) -> QueuedPodInfo:
         """Add a new pod."""
         self._serial += 1
-        self._time_ordered = self._time_ordered or profile.queue_sort.changes_with_time
+        self._learn(profile)
         queued = QueuedPodInfo(pod, profile, None, self.now, self.now, self._serial)
         queued.sign()
         self._pods[pod.uid] = queued
@@ -322,7 +329,6 @@ class SchedulingQueue:
     def _push_active(self, queued: QueuedPodInfo) -> None:
         queued.place = "active"
         queued.serial = self._next_serial()
-        self._reorder()
         self._active.put(queued.pod.uid, self._key(queued))
 
     def _push_early(self, queued: QueuedPodInfo) -> None:
@@ -332,21 +338,7 @@ class SchedulingQueue:
         return _window(queued.backoff_until), self._key(queued), queued.serial
 
     def _key(self, queued: QueuedPodInfo) -> Place:
-        """
-        Return a pod's sort key.
-
-        If `sort_key` fails, the pod comes first, so that its attempt fails without delaying others.
-        """
-        sort = queued.profile.queue_sort
-        queued.unsorted = None
-        try:
-            key: object = sort.sort_key(queued, self.now)
-            if _is_place(key):
-                return key
-            queued.unsorted = failed(f"sort_key returned {type(key).__name__}, not a tuple of numbers").of(sort.name)
-        except Exception as error:  # noqa: BLE001 - the pod's event reports whatever a plugin raises
-            queued.unsorted = raised(error).of(sort.name)
-        return FIRST
+        return sort_key(queued, self.now)
 
     def _rest(self, queued: QueuedPodInfo) -> None:
         queued.place = "backoff"
@@ -366,13 +358,21 @@ class SchedulingQueue:
         self._early.discard(uid)
         self._just_refused.pop(uid, None)
 
+    def _learn(self, profile: Profile) -> None:
+        if self._order.learn(profile.queue_sort):
+            self._active = self._order.heap()
+
     def _reorder(self) -> None:
-        """Sort again if keys depend on time and time has passed."""
-        if not self._time_ordered or self._sorted_at == self.now:
+        """Sort again if keys have changed since."""
+        moment = self._order.moment(self.now)
+        if moment is None:
             return
-        self._sorted_at = self.now
-        self._active.reorder(lambda uid: self._key(self._pods[uid]))
-        self._early.reorder(lambda uid: self._early_key(self._pods[uid]))
+        if self._active_sorted != moment:
+            self._active_sorted = moment
+            self._active.reorder(lambda uid: self._key(self._pods[uid]))
+        if not len(self._active) and self._early_sorted != moment:
+            self._early_sorted = moment
+            self._early.reorder(lambda uid: self._early_key(self._pods[uid]))
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
@@ -381,7 +381,7 @@ class SchedulingQueue:
         group = self._groups.get(key)
         if group is None:
             return
-        self.wake(group.first(self.now, self._key, time_ordered=self._time_ordered))
+        self.wake(group.first(self.now, self._key, self._order.moment(self.now)))
 
     def _wake_next(self, queued: QueuedPodInfo) -> None:
         key, queued.group = queued.group, None
@@ -393,7 +393,7 @@ class SchedulingQueue:
         queued.group = key = (shape, queued.profile)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = QueuedGroup(key, self._next_serial())
+            group = self._groups[key] = QueuedGroup(key, self._next_serial(), self._order.heap())
         group.add(queued)
         # Refusals of the last pod hold for all pods of the group, since they have the same shape.
         self._index.put(group, queued.refused_by)
@@ -430,8 +430,7 @@ class SchedulingQueue:
         return QueueSnapshot(
             now=self.now,
             serial=self._serial,
-            sorted_at=self._sorted_at,
-            time_ordered=self._time_ordered,
+            time_ordered=self._order.time_ordered,
             pods=tuple(queued.snapshot() for queued in self._pods.values()),
             groups=tuple(group.snapshot() for group in self._groups.values()),
             active=self._active.snapshot(),
@@ -446,11 +445,11 @@ class SchedulingQueue:
     def restore(self, snapshot: QueueSnapshot, labels: ShapeNumbers) -> None:
         """Restore a snapshot into an empty queue."""
         self.now = snapshot.now
-        self._sorted_at = snapshot.sorted_at
-        self._time_ordered = snapshot.time_ordered
+        for profile in labels.profiles.values():
+            self._learn(profile)
         self._pods = {one.pod.uid: restored(one, labels) for one in snapshot.pods}
         for saved in snapshot.groups:
-            group = QueuedGroup(key_of(saved.profile, saved.label, labels), saved.number)
+            group = QueuedGroup(key_of(saved.profile, saved.label, labels), saved.number, self._order.heap())
             for uid in saved.pods:
                 group.add(self._pods[uid])
             self._groups[group.key] = group
@@ -469,8 +468,8 @@ class SchedulingQueue:
                 heap.put(uid, due)
         for uid, due in snapshot.gate_timers:
             self._timers.put(uid, due)
-        for profile, label, due in snapshot.group_timers:
-            self._timers.put(key_of(profile, label, labels), due)
+        for name, label, due in snapshot.group_timers:
+            self._timers.put(key_of(name, label, labels), due)
         self._serial = snapshot.serial
 
     def _next_serial(self) -> int:
@@ -488,13 +487,3 @@ def _due(heap: LazyHeap[Waiting, tuple[float, int]], now: float) -> Iterator[Wai
     while (first := heap.first()) is not None and first[0][0] <= now:
         heap.discard(first[1])
         yield first[1]
-
-
-def _is_place(key: object) -> TypeGuard[tuple[float, ...]]:
-    if not isinstance(key, tuple):
-        return False
-    # A loop instead of all(): every push runs it, and a generator costs more than its checks.
-    for part in key:  # noqa: SIM110
-        if not isinstance(part, NUMBERS):
-            return False
-    return True

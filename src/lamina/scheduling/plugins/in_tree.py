@@ -10,6 +10,7 @@ from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
 from lamina.scheduling.plugins.locality.image_presence import ImagePresence
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
 from lamina.scheduling.plugins.locality.layer_locality import layers_agent as layers
+from lamina.scheduling.plugins.qos_aware.plugin import QosAware
 from lamina.scheduling.plugins.unmet_demands import UnmetDemands
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
 from lamina.scheduling.plugins.upstream.default_preemption.plugin import DefaultPreemption
@@ -54,6 +55,7 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     ImagePresence,
     HotEdge,
     LRScheduler,
+    QosAware,
     *safe.AGENT.plugins,
     *pigeon.AGENT.plugins,
     *congestion.AGENT.plugins,

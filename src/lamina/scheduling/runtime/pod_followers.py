@@ -1,10 +1,11 @@
-"""Passes pod events to the plugins that implement `PodFollower`."""
+"""Passes pod events to the plugins that implement `PodFollower`, and stored histories to `HistoryPlugin`s."""
 
 from collections.abc import Callable, Iterable
 
 from lamina.model import events
-from lamina.model.events import ClusterEvent
+from lamina.model.events import Event
 from lamina.model.pod import Pod
+from lamina.scheduling.contract.kept_state import HistoryPlugin
 from lamina.scheduling.contract.points import Plugin, PodFollower
 from lamina.scheduling.contract.status import Status, raised
 
@@ -25,8 +26,8 @@ class PodFollowers:
         """Return the number of followers."""
         return len(self._plugins)
 
-    def notice(self, event: ClusterEvent, now: float) -> None:
-        """Pass an event to the followers if it is about a pod."""
+    def notice(self, event: Event, now: float) -> None:
+        """Pass an event to the followers if it concerns them."""
         if not self._plugins:
             return
         match event:
@@ -42,5 +43,13 @@ class PodFollowers:
                         plugin.pod_gone(uid, now)
                     except Exception as error:  # noqa: BLE001 - as above
                         self._raised_by(None, plugin.name, "pod_gone", raised(error))
+            case events.PluginHistoryLoaded(name, history):
+                for plugin in self._plugins:
+                    if plugin.name != name or not isinstance(plugin, HistoryPlugin):
+                        continue
+                    try:
+                        plugin.adopt(history, now)
+                    except Exception as error:  # noqa: BLE001 - a history that cannot be read is as good as none
+                        self._raised_by(None, plugin.name, "adopt", raised(error))
             case _:
                 return

@@ -13,6 +13,7 @@ from lamina.model.decision import PluginScore
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
+from lamina.scheduling.contract.grouped_sort import PrecedencePlugin
 from lamina.scheduling.contract.plugin_registry import POINTS
 from lamina.scheduling.contract.points import (
     MAX_SCORE,
@@ -46,6 +47,7 @@ from lamina.scheduling.contract.points import (
 from lamina.scheduling.state.cluster_changes import ANY_CHANGE, ChangeKind, ClusterChange
 from lamina.scheduling.state.columns import WIDE
 from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.nominations import GoesFirst, by_priority
 
 # Points whose results are cached per pod shape; only their plugins need `sign`.
 DECIDING: Final = ("preFilter", "filter", "preScore", "score")
@@ -252,6 +254,12 @@ class Profile:
                 tuple(one for one in scorers if not one[1].reads.others.isdisjoint(changed)),
             )
         return known
+
+    @property
+    def goes_first(self) -> GoesFirst:
+        """For which nominated pods room is kept."""
+        sort = self.queue_sort
+        return sort.goes_first if isinstance(sort, PrecedencePlugin) else by_priority
 
     @property
     def edition(self) -> int:

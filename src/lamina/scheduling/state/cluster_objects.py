@@ -20,6 +20,7 @@ import msgspec
 from lamina.model.cluster_objects import ClusterObject, ObjectKey, key_of
 from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.pod import PodUid
+from lamina.model.pod_controllers import CronJob, Deployment, Job
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.volumes import (
     CSIDriver,
@@ -53,6 +54,10 @@ EFFECTS: Final[Mapping[type[ClusterObject], ObjectEffect]] = {
     ReplicationController: ObjectEffect(),
     ReplicaSet: ObjectEffect(),
     StatefulSet: ObjectEffect(),
+    # Read when a pod is seen; they change no evaluation.
+    Deployment: ObjectEffect(),
+    Job: ObjectEffect(),
+    CronJob: ObjectEffect(),
     PersistentVolumeClaim: ObjectEffect(Facet.VOLUMES, ChangeKind.CLAIM),
     PersistentVolume: ObjectEffect(Facet.VOLUMES, ChangeKind.VOLUME),
     StorageClass: ObjectEffect(Facet.VOLUMES, ChangeKind.STORAGE_CLASS),

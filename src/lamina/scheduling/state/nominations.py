@@ -7,7 +7,7 @@ lower priority must not take the free resources. Their filters therefore count n
     nominated ──(bound, deleted, or the node no longer fits)──> ended
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -22,11 +22,22 @@ class NominatedPod(msgspec.Struct, frozen=True):
     victims: tuple[PodUid, ...]
 
 
+GoesFirst = Callable[[Pod, Pod], bool]
+"""Returns whether room is kept for a nominated pod, given first, when the other pod is decided."""
+
+
+def by_priority(nominated: Pod, pod: Pod) -> bool:
+    """Keep room for pods of equal or higher priority, as upstream."""
+    return nominated.priority >= pod.priority
+
+
 class Nominations:
     """Nominated pods by node."""
 
     def __init__(self) -> None:
         """Start without nominations."""
+        self.goes_first: GoesFirst = by_priority
+        """The rule of the scheduler that owns the cluster state; a host of other plugins sets it."""
         self.nodes: dict[PodUid, str] = {}
         """The node of each nominated pod; read-only. Usually empty, and every decision checks it first."""
         self._on_node: dict[str, dict[PodUid, Pod]] = {}
@@ -76,8 +87,8 @@ class Nominations:
         return list(self._on_node.get(node, {}).values())
 
     def below(self, pod: Pod, node: str) -> list[Pod]:
-        """Return the pods of lower priority than *pod* that are nominated for a node."""
-        return [one for one in self.on(node) if one.priority < pod.priority]
+        """Return the pods that are nominated for a node and do not go before *pod*."""
+        return [one for one in self.on(node) if one.uid != pod.uid and not self.goes_first(one, pod)]
 
     def waiting_for(self, victim: PodUid) -> list[Pod]:
         """Return the nominated pods in whose favour a pod is evicted."""
@@ -99,16 +110,15 @@ class Nominations:
             self.put(one.pod, one.node, frozenset(one.victims))
 
     def ahead_on(self, node: str, pod: Pod) -> list[Pod]:
-        """Return the other pods of equal or higher priority than *pod* that are nominated for a node."""
-        return _ahead(self._on_node.get(node, {}), pod)
+        """Return the other pods that are nominated for a node and go before *pod*."""
+        return self._ahead(self._on_node.get(node, {}), pod)
 
     def ahead_of(self, pod: Pod) -> Iterator[tuple[str, list[Pod]]]:
-        """Yield nodes with other nominated pods of equal or higher priority than *pod*, and these pods."""
+        """Yield nodes with other nominated pods that go before *pod*, and these pods."""
         for node, pods in self._on_node.items():
-            ahead = _ahead(pods, pod)
+            ahead = self._ahead(pods, pod)
             if ahead:
                 yield node, ahead
 
-
-def _ahead(nominated: dict[PodUid, Pod], pod: Pod) -> list[Pod]:
-    return [one for one in nominated.values() if one.priority >= pod.priority and one.uid != pod.uid]
+    def _ahead(self, nominated: dict[PodUid, Pod], pod: Pod) -> list[Pod]:
+        return [one for one in nominated.values() if one.uid != pod.uid and self.goes_first(one, pod)]

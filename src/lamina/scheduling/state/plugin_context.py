@@ -1,5 +1,8 @@
 """Read-only access to the cluster state, passed to a plugin's constructor."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from lamina.layers.inventory import Inventory
 from lamina.model.pod import Pod
 from lamina.scheduling.state.cluster_load import ClusterLoad
@@ -14,6 +17,8 @@ from lamina.scheduling.state.placed_terms import PlacedTermIndex
 from lamina.scheduling.state.pod_cache import PodCache
 from lamina.scheduling.state.view import NodeRow
 
+T = TypeVar("T")
+
 
 class PluginContext:
     """
@@ -22,11 +27,13 @@ class PluginContext:
     For plugins that read it outside of a cycle (retry hints), or that read layers, load, measured usage or single pods.
     """
 
-    __slots__ = ("_cache", "_columns", "inventory", "load", "namespaces", "objects", "usage")
+    __slots__ = ("_cache", "_columns", "_shared", "inventory", "load", "namespaces", "objects", "usage")
 
     def __init__(self, columns: NodeColumns, inventory: Inventory, cache: PodCache | None = None) -> None:
         """Give access to these columns and this inventory; *cache* maps pods to nodes."""
         self._columns = columns
+        # Any: each plugin has its own type.
+        self._shared: dict[str, Any] = {}
         self.inventory = inventory
         self.load = ClusterLoad(columns)
         self.usage = ClusterUsage(columns) if cache is None else cache.usage
@@ -63,6 +70,13 @@ class PluginContext:
     def register(self, fact: F) -> FactHandle[F]:
         """Register a fact for the columns to maintain. Plugins call it in their constructor."""
         return self._columns.register(fact)
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """Return what the plugins of this name share in all profiles; made by the first that asks for it."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: T = self._shared[name]
+        return found
 
     def node(self, row: int) -> NodeRow:
         """Return one node's row."""

@@ -36,6 +36,7 @@ from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import Pod
+from lamina.model.pod_controllers import CronJob, Deployment, Job
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.volumes import (
     CSIDriver,
@@ -51,6 +52,7 @@ from lamina.wire.custom_resources.node_layers import decode_node_layers
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.disruption_budget import decode_disruption_budget
 from lamina.wire.kube.namespace import Namespace, decode_namespace
+from lamina.wire.kube.pod_controllers import decode_cron_job, decode_deployment, decode_job
 from lamina.wire.kube.selecting_objects import (
     decode_replica_set,
     decode_replication_controller,
@@ -157,6 +159,9 @@ OBJECTS: Final[Mapping[type[ClusterObject], WatchedResource[Any]]] = {
     ),
     ReplicaSet: _object("/apis/apps/v1/replicasets", ReplicaSet, decode_replica_set),
     StatefulSet: _object("/apis/apps/v1/statefulsets", StatefulSet, decode_stateful_set),
+    Deployment: _object("/apis/apps/v1/deployments", Deployment, decode_deployment),
+    Job: _object("/apis/batch/v1/jobs", Job, decode_job),
+    CronJob: _object("/apis/batch/v1/cronjobs", CronJob, decode_cron_job),
     PersistentVolumeClaim: _object("/api/v1/persistentvolumeclaims", PersistentVolumeClaim, decode_claim),
     PersistentVolume: _object("/api/v1/persistentvolumes", PersistentVolume, decode_volume),
     StorageClass: _object(f"{STORAGE_API}/storageclasses", StorageClass, decode_storage_class),

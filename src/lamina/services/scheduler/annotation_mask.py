@@ -3,7 +3,7 @@ Masking of annotations in recordings, because they may contain secrets.
 
 Annotations of pods may contain whole manifests (``kubectl.kubernetes.io/last-applied-configuration``, with the values
 of environment variables) and tokens. A recording keeps the annotations that Lamina reads: its own (``lamina.dev/``),
-and on nodes those that are a number or a time. For all others it has the key and a hash of the text, so that a change
+those of promises of availability (`lamina.qos.promise_sources`), and on nodes those that are a number or a time. For all others it has the key and a hash of the text, so that a change
 is visible but the text is not. The hashes depend on a random key that is never written.
 """
 
@@ -18,6 +18,7 @@ from lamina.model import events
 from lamina.model.events import Event
 from lamina.model.node import Node
 from lamina.model.pod import Pod
+from lamina.qos.promise_sources import ANNOTATIONS
 from lamina.scheduling.loop.binding_cycle import BindingCycleSnapshot
 from lamina.scheduling.loop.extender_waits import ExtenderWaitSnapshot
 from lamina.scheduling.loop.loop_snapshot import LoopSnapshot
@@ -91,7 +92,9 @@ class AnnotationMask:
 
     def _texts(self, annotations: Mapping[str, str], *, figures: bool = False) -> dict[str, str]:
         return {
-            key: text if key.startswith(OURS) or (figures and _is_figure(text)) else self._code(text)
+            key: text
+            if key.startswith(OURS) or key in ANNOTATIONS or (figures and _is_figure(text))
+            else self._code(text)
             for key, text in annotations.items()
         }
 

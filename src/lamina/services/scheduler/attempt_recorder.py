@@ -9,6 +9,7 @@ from lamina.services.scheduler import logs
 from lamina.services.scheduler.decision_journal import DecisionJournal
 from lamina.services.scheduler.logs import verbose
 from lamina.services.scheduler.metrics import SchedulerMetrics
+from lamina.services.scheduler.qos.qos_metrics import QosMetrics
 
 log = logging.getLogger(__name__)
 
@@ -19,10 +20,13 @@ MOST_NOTES: Final = 10_000
 class AttemptRecorder:
     """Listener of the host and of the executor."""
 
-    def __init__(self, metrics: SchedulerMetrics, journal: DecisionJournal) -> None:
-        """Count in *metrics*; keep decisions in *journal*."""
+    def __init__(
+        self, metrics: SchedulerMetrics, journal: DecisionJournal, qos_metrics: QosMetrics | None = None
+    ) -> None:
+        """Count in *metrics*, and evictions in *qos_metrics*; keep decisions in *journal*."""
         self._metrics = metrics
         self._journal = journal
+        self._qos_metrics = qos_metrics
         self._noted: set[tuple[str, str]] = set()
         """Pods (by uid) and notes that were logged."""
 
@@ -33,6 +37,8 @@ class AttemptRecorder:
     def attempted(self, seconds: float, commands: list[Command]) -> None:
         """Record an attempt and its commands."""
         self._metrics.attempted(seconds, commands)
+        if self._qos_metrics is not None:
+            self._qos_metrics.evicted(commands)
         self._journal.note(commands)
         if not verbose(logs.BINDINGS):
             return

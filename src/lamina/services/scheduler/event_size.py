@@ -40,6 +40,8 @@ def size_of(event: Event) -> int:  # noqa: PLR0911 - one return for each kind of
         case events.ImagesLearned(images):
             layers = sum(len(image.layers) for image in images)
             return PLAIN_BYTES + IMAGE_BYTES * (len(images) + layers) + sum(_names(image.names) for image in images)
+        case events.PluginHistoryLoaded(plugin, history):
+            return PLAIN_BYTES + len(plugin) + len(history)
         case events.UsageReported(usages):
             return PLAIN_BYTES * (1 + len(usages))
         case events.ExtendersAnswered(answer=answer):

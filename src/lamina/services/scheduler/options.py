@@ -10,6 +10,7 @@ from lamina.clients.oci.registry_config import RegistryConfig
 from lamina.scheduling.config.loader import Configuration
 from lamina.services.informers.usage.usage_settings import UsageSettings
 from lamina.services.scheduler.event_ring import RingLimits
+from lamina.services.scheduler.qos.qos_service import QosOptions
 from lamina.services.scheduler.recordings import RecordingSettings
 
 
@@ -40,5 +41,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Where recordings are written; None: only on request at ``/debug/events``."""
     ring: RingLimits = RingLimits()
     """Limits of the event ring."""
+    qos: QosOptions = QosOptions()
+    """What is shown and stored of the measurements of QosAware."""
     identity: str = ""
     """Name of this instance in the lease; empty: host name and a random number."""

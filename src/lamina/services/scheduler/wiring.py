@@ -29,7 +29,6 @@ from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
 from lamina.model.layer_report import LayerReport
 from lamina.model.pod import PodUid
-from lamina.model.volumes import PersistentVolume, PersistentVolumeClaim
 from lamina.scheduling.contract.commands import DoWork
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_snapshot import what_is_lost
@@ -62,10 +61,11 @@ from lamina.services.scheduler.executor import Executor
 from lamina.services.scheduler.extender_calls import ExtenderCalls
 from lamina.services.scheduler.image_layers_gc import ImageLayersGC
 from lamina.services.scheduler.image_metrics import ImageMetrics, ImageStateCollector
-from lamina.services.scheduler.known_cluster import LoopCluster
+from lamina.services.scheduler.known_cluster import LoopCluster, LoopVolumes
 from lamina.services.scheduler.metrics import SchedulerMetrics, SchedulerStateCollector
 from lamina.services.scheduler.options import SchedulerOptions
 from lamina.services.scheduler.pod_status import PodQueueState, PodStatusWriter
+from lamina.services.scheduler.qos.qos_service import QosHost, QosService, measuring_plugin
 from lamina.services.scheduler.recordings import RecordingFiles, RecordingWriter
 from lamina.services.scheduler.scheduler_host import SchedulerHost
 from lamina.services.scheduler.shadow_executor import ShadowExecutor
@@ -97,23 +97,9 @@ otherwise a client that holds connections open could block the kubelet's probe, 
 scheduler. A recording can be large, and a comparison lists all pods, so both may take minutes.
 """
 
+NOT_MEASURED: Final = "no profile enables QosAware, so there is nothing to log; use --profile qos or omit --qos-log"
+
 log = logging.getLogger(__name__)
-
-
-class LoopVolumes:
-    """Claims and volumes as the loop knows them."""
-
-    def __init__(self, loop: Loop) -> None:
-        """Read the loop's cluster state."""
-        self._objects = loop.cluster.objects
-
-    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
-        """Return a claim."""
-        return self._objects.get(PersistentVolumeClaim, namespace, name)
-
-    def volume(self, name: str) -> PersistentVolume | None:
-        """Return a volume."""
-        return self._objects.get(PersistentVolume, "", name)
 
 
 class SchedulerService:
@@ -160,7 +146,8 @@ class SchedulerService:
             answer=self.event_queue.put,
             standing=self._pod_state,
         )
-        attempts = AttemptRecorder(self.metrics, self.journal)
+        self.qos = self._make_qos()
+        attempts = AttemptRecorder(self.metrics, self.journal, None if self.qos is None else self.qos.metrics)
         self.extenders = ExtenderCalls(
             options.configuration, self.client, self.event_queue.put, self.metrics, LoopCluster(self.loop)
         )
@@ -241,6 +228,8 @@ class SchedulerService:
         """Report the state of the parts at each scrape."""
         registry = self.metrics.registry
         registry.register(SchedulerStateCollector(self.loop, self.informers))
+        if self.qos is not None:
+            registry.register(self.qos.metrics)
         if self.image_gate is not None and self.image_resolver is not None and self.resolver is not None:
             registry.register(
                 ImageStateCollector(self.image_gate.__len__, self.image_resolver.counts, self.resolver.counts)
@@ -261,6 +250,24 @@ class SchedulerService:
         return ServiceEndpoints(
             unsynced=lambda: self.informers.unsynced, exposition=self.metrics.exposition, debug=debug.handlers()
         )
+
+    def _make_qos(self) -> QosService | None:
+        """Return what shows and stores the measurements of QosAware, if a profile enables it."""
+        plugin = measuring_plugin(self.loop.profiles)
+        if plugin is None:
+            if self.options.qos.log is not None:
+                raise InputError.one("--qos-log", NOT_MEASURED)
+            return None
+        host = QosHost(
+            self._status_client,
+            self.event_queue.put,
+            self.event_queue.wake,
+            self._caught_up,
+            self._may_act,
+            self.clock,
+        )
+        name = self.options.configuration.config.leader_election.resource_name
+        return QosService(plugin, self.options.qos, host, name, stores=not self.options.observe)
 
     def _open_usage_source(self) -> UsageSource | None:
         settings = self.options.usage
@@ -329,7 +336,8 @@ class SchedulerService:
         return self.leadership is None or self.leadership.may_act()
 
     def _may_decide(self) -> bool:
-        return self.informers.synced and not self._stop.is_set() and self._may_act()
+        may_act = self.informers.synced and not self._stop.is_set() and self._may_act()
+        return may_act and (self.qos is None or self.qos.ready)
 
     def _leading(self, leads: bool) -> None:
         election = self.options.configuration.config.leader_election
@@ -387,6 +395,8 @@ class SchedulerService:
                 running.append(tasks.create_task(self.image_gate.run(self._caught_up), name="image-gate"))
             if self.usage is not None:
                 running.append(tasks.create_task(self.usage.run(), name="usage"))
+            if self.qos is not None:
+                running += [tasks.create_task(part, name=name) for name, part in self.qos.tasks().items()]
             if self.shadow is None:
                 running.append(tasks.create_task(self.image_layers_gc.run(), name="image-layers-gc"))
             if self.leadership is not None:
@@ -428,6 +438,8 @@ class SchedulerService:
         except TimeoutError:
             log.warning("shutdown: %d bindings not finished", self.executor.in_flight)
         await self.recorder.drain(LAST_EVENTS)
+        if self.qos is not None:
+            await self.qos.finish()
         await self._finish_recordings()
 
     async def _finish_recordings(self) -> None:
@@ -450,6 +462,9 @@ class SchedulerService:
             raise InputError.one("--listen", f"cannot listen on {host}:{port}: {error.reason}") from error
         stack.push_async_callback(self.endpoints.stop, LAST_REQUESTS)
         log.info("serving endpoints", extra={"fields": {"at": f"http://{host}:{self.port}"}})
+        if self.qos is not None:
+            await self.qos.open()
+            stack.push_async_callback(self.qos.close)
 
     def _handle_signals(self, stack: AsyncExitStack) -> None:
         loop = asyncio.get_running_loop()

@@ -5,7 +5,7 @@ from typing import Final
 
 from lamina.model.cluster_objects import ClusterObject
 from lamina.wire.errors import WireError
-from lamina.wire.kube import selecting_objects, storage_classes, storage_objects
+from lamina.wire.kube import pod_controllers, selecting_objects, storage_classes, storage_objects
 from lamina.wire.kube.disruption_budget import decode_disruption_budget
 
 DECODERS: Final[Mapping[str, Callable[[bytes], ClusterObject]]] = {
@@ -14,6 +14,9 @@ DECODERS: Final[Mapping[str, Callable[[bytes], ClusterObject]]] = {
     "ReplicationController": selecting_objects.decode_replication_controller,
     "ReplicaSet": selecting_objects.decode_replica_set,
     "StatefulSet": selecting_objects.decode_stateful_set,
+    "Deployment": pod_controllers.decode_deployment,
+    "Job": pod_controllers.decode_job,
+    "CronJob": pod_controllers.decode_cron_job,
     "PersistentVolumeClaim": storage_objects.decode_claim,
     "PersistentVolume": storage_objects.decode_volume,
     "StorageClass": storage_classes.decode_storage_class,

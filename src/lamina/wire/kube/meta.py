@@ -78,6 +78,21 @@ def decode_count(data: bytes) -> int:
     return len(counted.items or ()) + (counted.metadata.remaining_item_count or 0)
 
 
+class _NameList(msgspec.Struct, frozen=True, gc=False):
+    items: list[_Named] | None = None
+
+
+_NAMES: Final = msgspec.json.Decoder(_NameList)
+
+
+def decode_names(data: bytes) -> list[str]:
+    """Return the names of the objects of a list. Raises WireError."""
+    try:
+        return [one.metadata.name for one in _NAMES.decode(data).items or ()]
+    except (ValueError, RecursionError) as error:
+        raise WireError("list", str(error)) from None
+
+
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One of ``metadata.ownerReferences``."""
 

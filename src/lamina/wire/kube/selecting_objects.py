@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from lamina.model.selecting_objects import (
+    OwningObject,
     ReplicaSet,
     ReplicationController,
     SelectingObject,
@@ -15,21 +16,23 @@ from lamina.model.selecting_objects import (
 from lamina.model.selectors import LabelSelector
 from lamina.wire.errors import WireError
 from lamina.wire.kube.constraints import LabelSelectorObject, label_selector
-from lamina.wire.kube.meta import ObjectMeta
+from lamina.wire.kube.meta import ObjectMeta, controller
 
-S = TypeVar("S", bound=SelectingObject)
+S = TypeVar("S", bound=OwningObject)
 
 
 class LabelsSpec(msgspec.Struct, frozen=True, gc=False):
     """``spec`` of an object whose selector is a set of labels."""
 
     selector: dict[str, str] | None = None
+    replicas: int | None = None
 
 
 class SelectorSpec(msgspec.Struct, frozen=True, gc=False):
     """``spec`` of an object whose selector is a label selector."""
 
     selector: LabelSelectorObject | None = None
+    replicas: int | None = None
 
 
 class LabelsObject(msgspec.Struct, frozen=True, gc=False):
@@ -54,12 +57,14 @@ _SELECTORS: Final = msgspec.json.Decoder(SelectorObject)
 
 def decode_service(data: bytes | Raw) -> Service:
     """Return a decoded v1 Service. Raises WireError."""
-    return _by_labels(Service, data)
+    found = _decoded(_LABELS, Service, data)
+    return Service(namespace=found.metadata.namespace, name=found.metadata.name, selector=_labels(found.spec))
 
 
 def decode_replication_controller(data: bytes | Raw) -> ReplicationController:
     """Return a decoded v1 ReplicationController. Raises WireError."""
-    return _by_labels(ReplicationController, data)
+    found = _decoded(_LABELS, ReplicationController, data)
+    return _owning(ReplicationController, found, _labels(found.spec))
 
 
 def decode_replica_set(data: bytes | Raw) -> ReplicaSet:
@@ -72,17 +77,25 @@ def decode_stateful_set(data: bytes | Raw) -> StatefulSet:
     return _by_selector(StatefulSet, data)
 
 
-def _by_labels(kind: type[S], data: bytes | Raw) -> S:
-    found = _decoded(_LABELS, kind, data)
-    labels = None if found.spec is None else found.spec.selector
-    selector = None if labels is None else LabelSelector(tuple(sorted(labels.items())))
-    return kind(namespace=found.metadata.namespace, name=found.metadata.name, selector=selector)
+def _labels(spec: LabelsSpec | None) -> LabelSelector | None:
+    labels = None if spec is None else spec.selector
+    return None if labels is None else LabelSelector(tuple(sorted(labels.items())))
 
 
 def _by_selector(kind: type[S], data: bytes | Raw) -> S:
     found = _decoded(_SELECTORS, kind, data)
     selector = None if found.spec is None or found.spec.selector is None else label_selector(found.spec.selector)
-    return kind(namespace=found.metadata.namespace, name=found.metadata.name, selector=selector)
+    return _owning(kind, found, selector)
+
+
+def _owning(kind: type[S], found: LabelsObject | SelectorObject, selector: LabelSelector | None) -> S:
+    return kind(
+        namespace=found.metadata.namespace,
+        name=found.metadata.name,
+        selector=selector,
+        replicas=None if found.spec is None else found.spec.replicas,
+        owner=controller(found.metadata.owner_references),
+    )
 
 
 # Any: the struct of the decoder.

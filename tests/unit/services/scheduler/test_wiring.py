@@ -1,7 +1,5 @@
 """The scheduler as a whole: when a part of it breaks, what led there is on the disk before the process ends."""
 
-import gc
-
 import pytest
 
 from lamina.cli.options.scheduler_profile import configuration
@@ -15,16 +13,6 @@ from lamina.testing import a_node
 from lamina.trace.recording import DecideCall, TakenEvents
 from lamina.trace.recording_reader import read_recording
 from tests.unit.clients.kube.kubeconfigs import config, saved
-
-
-@pytest.fixture(autouse=True)
-def collected():
-    """The garbage collector as it was found."""
-    before = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*before)
-    gc.enable()
 
 
 async def test_a_part_that_breaks_leaves_a_recording(tmp_path, monkeypatch):

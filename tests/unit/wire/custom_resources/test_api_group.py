@@ -1,12 +1,14 @@
 """The schemas under deploy/ and the code that reads and writes the objects: the same limits, the same fields."""
 
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 import yaml
 
-from lamina.wire.custom_resources import image_layers, node_layers, node_layers_status
+from lamina.qos.promise import QosApproach
+from lamina.wire.custom_resources import image_layers, node_layers, node_layers_status, qos_history
 from lamina.wire.custom_resources.api_group import GROUP, VERSION
 from lamina.wire.oci.manifest import LAYER_LIMIT
 
@@ -25,9 +27,12 @@ def schema(plural, part):
 STATUS = schema("nodelayers", "status")["properties"]
 SPEC = schema("imagelayers", "spec")["properties"]
 IMAGE = STATUS["images"]["items"]["properties"]
+CONTROLLERS = schema("qoshistories", "spec")["properties"]["controllers"]
+CONTROLLER = CONTROLLERS["items"]["properties"]
+POD = CONTROLLER["pods"]["items"]["properties"]
 
 
-@pytest.mark.parametrize("module", [node_layers, image_layers], ids=lambda module: module.KIND)
+@pytest.mark.parametrize("module", [node_layers, image_layers, qos_history], ids=lambda module: module.KIND)
 def test_kinds_are_called_as_in_the_code(module):
     spec = definition(module.PLURAL)["spec"]
     found = (spec["group"], spec["versions"][0]["name"], spec["names"]["kind"], spec["names"]["plural"])
@@ -52,6 +57,10 @@ def test_kinds_are_called_as_in_the_code(module):
         pytest.param(image_layers.MANIFEST_LIMIT * 4 // 3, SPEC["manifest"]["maxLength"], id="manifest in base64"),
         pytest.param(LAYER_LIMIT, SPEC["diffIDs"]["maxItems"], id="diff ids"),
         pytest.param(LAYER_LIMIT, SPEC["unpackedSizes"]["maxItems"], id="unpacked sizes"),
+        pytest.param(qos_history.MOST_CONTROLLERS, CONTROLLERS["maxItems"], id="controllers"),
+        pytest.param(qos_history.MOST_PODS, CONTROLLER["pods"]["maxItems"], id="existing pods"),
+        pytest.param(list(get_args(qos_history.State)), POD["state"]["enum"], id="states of pods"),
+        pytest.param(list(QosApproach), CONTROLLER["approach"]["enum"], id="approaches"),
     ],
 )
 def test_limits_are_the_same_on_both_sides(limit, told):
@@ -75,6 +84,10 @@ def test_what_weighs_is_added_up_alike_on_both_sides():
     ("struct", "properties"),
     [
         pytest.param(node_layers.NodeLayersStatus, STATUS, id="status"),
+        pytest.param(qos_history.StoredController, CONTROLLER, id="controller"),
+        pytest.param(qos_history.StoredSlot, CONTROLLER["slots"]["items"]["properties"], id="slot"),
+        pytest.param(qos_history.StoredPod, POD, id="existing pod"),
+        pytest.param(qos_history.StoredTimes, POD["times"]["properties"], id="times"),
         pytest.param(node_layers.NodeLayersImage, IMAGE, id="image"),
         pytest.param(node_layers.NodeLayersPull, STATUS["pulling"]["items"]["properties"], id="pull"),
         pytest.param(node_layers.NodeLayersRuntime, STATUS["runtime"]["properties"], id="runtime"),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from lamina.model.pod import Owner
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.selectors import LabelSelector, Requirement
 from lamina.wire.errors import WireError
@@ -60,7 +61,7 @@ def test_a_set_of_labels_is_read_as_a_selector(decode, kind, spec, selector):
             id="expressions",
         ),
         pytest.param({"selector": {}}, LabelSelector(), id="an empty selector"),
-        pytest.param({"replicas": 3}, None, id="no selector"),
+        pytest.param({"minReadySeconds": 3}, None, id="no selector"),
         pytest.param(None, None, id="no spec"),
     ],
 )
@@ -90,3 +91,20 @@ def test_another_object_is_refused_in_one_line(decode, data, words):
         decode(data)
 
     assert 1 == len(str(caught.value).splitlines())
+
+
+OWNED = {
+    "ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "u", "apiVersion": "apps/v1", "controller": True}]
+}
+
+
+@pytest.mark.parametrize("decode", [decode_replication_controller, decode_replica_set, decode_stateful_set])
+def test_the_number_of_pods_and_the_owner_are_read(decode):
+    kind = {decode_replication_controller: "ReplicationController", decode_replica_set: "ReplicaSet"}.get(decode)
+    found = decode(
+        json.dumps(
+            {"kind": kind, "metadata": {"namespace": "shop", "name": "web-1", **OWNED}, "spec": {"replicas": 3}}
+        ).encode()
+    )
+
+    assert (found.replicas, found.owner) == (3, Owner("Deployment", "web", "u", "apps/v1"))

@@ -16,10 +16,11 @@ from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.points import PostFilterResult
 from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.plugins.upstream.default_preemption.args import PreemptionArgs
-from lamina.scheduling.plugins.upstream.default_preemption.candidates import CandidateSearch, Search
 from lamina.scheduling.plugins.upstream.default_preemption.pick_node import cost
+from lamina.scheduling.runtime.candidate_search import CandidateSearch, Search, SearchRules
 from lamina.scheduling.runtime.disruption_budgets import DisruptionBudgets
 from lamina.scheduling.runtime.dry_run import DRY_RUN, Candidate, DryRun
+from lamina.scheduling.runtime.freed_room import FreedRoom
 from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.placed_pods import importance
 from lamina.scheduling.state.plugin_context import PluginContext
@@ -90,7 +91,15 @@ class DefaultPreemption:
         reason = _ineligible(dry_run, pod, resolvable)
         if reason:
             return unschedulable(PREFIX + reason)
-        search = CandidateSearch(dry_run, resolvable, self._placed, self._budgets)
+        entries = self._placed.entries()
+        rules = SearchRules(
+            entries.only(entries.priority < pod.priority),
+            lambda victim: victim.priority < pod.priority,
+            importance,
+            FreedRoom.costs,
+            cost,
+        )
+        search = CandidateSearch(dry_run, resolvable, self._placed, self._budgets, rules)
         found = search.run(self._args.enough(int(resolvable.sum())), several=several)
         if found.best is None:
             return unschedulable(PREFIX + pending_message(nodes.total, found.refusals))

@@ -1,29 +1,31 @@
 """
-Candidates: nodes that would accept a pod if pods of lower priority were evicted there, and the cheapest of them.
+Candidates: nodes that would accept a pod if other pods were evicted there, and the cheapest of them.
 
     resolvable rows --amounts of all nodes at once--> rows that can fit, cheapest first
         --amounts, counts and fixed verdicts decide--> victims of all nodes at once; the choice is checked by the filters
         --other filters matter on the node--> dry run of the node by itself
 
+Which pods may be evicted, in which order they are spared, and what evictions cost are rules of the plugin that searches.
 Upstream tries nodes in a random order and stops at enough candidates. Here the order is the expected cost, and equal
 nodes keep the order of their rows, so that a decision depends on nothing but the cluster.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
 
 from lamina.model.decision import Refusal
+from lamina.model.pod import Pod
 from lamina.scheduling.contract.points import AmountFilterPlugin
-from lamina.scheduling.plugins.upstream.default_preemption.pick_node import cost
 from lamina.scheduling.runtime.disruption_budgets import DisruptionBudgets
 from lamina.scheduling.runtime.dry_run import NO_VICTIMS, Candidate, DryRun, VictimRules
 from lamina.scheduling.runtime.eviction_effects import EvictionEffects
-from lamina.scheduling.runtime.freed_room import FreedRoom, NodeCosts
+from lamina.scheduling.runtime.freed_room import FreedRoom
 from lamina.scheduling.runtime.profile import FilterPart
 from lamina.scheduling.state.columns import Bools, Ints
-from lamina.scheduling.state.placed_pods import PlacedPods, importance
+from lamina.scheduling.state.placed_pods import PlacedArrays, PlacedPods
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIM: Final = "expected at least one victim pod on node {!r}"
@@ -45,18 +47,52 @@ class Search(msgspec.Struct, frozen=True):
     """The candidates among which the best is, if several were searched for."""
 
 
+class RowCosts(Protocol):
+    """What evictions cost on each row."""
+
+    def order(self, rows: Ints) -> Ints:
+        """Return *rows* with the cheapest first; equal ones stay in order."""
+        ...
+
+    def of(self, row: int) -> tuple[float, ...]:
+        """Return what is compared for a row, the same as `SearchRules.price` returns for its candidate."""
+        ...
+
+
+class SearchRules(msgspec.Struct, frozen=True):
+    """Rules of a plugin about victims and nodes."""
+
+    entries: PlacedArrays
+    """Pods that may be evicted, on any row: row after row, and within a row those that are spared first come first."""
+    may_evict: Callable[[Pod], bool]
+    """Whether a pod is one of them."""
+    order: Callable[[Pod], Any]  # Any: whatever sorts
+    """Sort key of these pods; those that are spared first have smaller keys."""
+    costs: Callable[[FreedRoom, Bools, Bools], RowCosts]
+    """Return the costs of victims; flags of entries that are victims, and of those that violate a budget."""
+    price: Callable[[Candidate], tuple[float, ...]]
+    """What is compared of candidates: the smallest wins. It begins with the number of violated budgets, or with 0."""
+
+
 class CandidateSearch:
     """One search for one pod."""
 
-    def __init__(self, dry_run: DryRun, resolvable: Bools, placed: PlacedPods, budgets: DisruptionBudgets) -> None:
+    def __init__(
+        self,
+        dry_run: DryRun,
+        resolvable: Bools,
+        placed: PlacedPods,
+        budgets: DisruptionBudgets,
+        rules: SearchRules,
+    ) -> None:
         """Search among the *resolvable* rows."""
         self._dry_run = dry_run
         self._placed = placed
         self._resolvable = resolvable
-        priority, height = dry_run.pod.priority, len(resolvable)
-        self._rules = VictimRules(lambda victim: victim.priority < priority, importance, budgets.violating)
-        entries = placed.entries()
-        self._entries = entries = entries.only((entries.priority < priority) & resolvable[entries.row])
+        height = len(resolvable)
+        self._search = rules
+        self._entries = entries = rules.entries.only(resolvable[rules.entries.row])
+        self._rules = VictimRules(rules.may_evict, rules.order, budgets.violating)
         needs: list[tuple[str, int]] = []
         amounts: FilterPart | None = None
         for part in dry_run.profile.filters:
@@ -80,7 +116,7 @@ class CandidateSearch:
         freed, effects = self._freed, self._effects
         rows = np.flatnonzero(self._possible)
         victims = freed.victims(rows, self._violating)
-        costs = freed.costs(victims, self._violating)
+        costs = self._search.costs(freed, victims, self._violating)
         order: list[int] = costs.order(rows).tolist()
         fits = self._possible & ~effects.single
         if effects.counted:
@@ -91,7 +127,7 @@ class CandidateSearch:
             fits = np.zeros(len(fits), dtype=np.bool_)
             fits[rows] = True
             victims = freed.victims(rows, self._violating, effects.counted)
-            costs = freed.costs(victims, self._violating)
+            costs = self._search.costs(freed, victims, self._violating)
         tried: dict[int, Refusal] = {}
         best = self._among(order, enough, fits, victims, costs, tried)
         if best is not None and fits[best.row] and self._dry_run.refusal(best.row, best.victims) is not None:
@@ -105,7 +141,7 @@ class CandidateSearch:
         return Search(best, found=self._each(order, enough, fits, victims) if several else ())
 
     def _among(
-        self, order: list[int], enough: int, fits: Bools, victims: Bools, costs: NodeCosts, tried: dict[int, Refusal]
+        self, order: list[int], enough: int, fits: Bools, victims: Bools, costs: RowCosts, tried: dict[int, Refusal]
     ) -> Candidate | None:
         """
         Return the cheapest of the first *enough* candidates in *order*, one of them without a violated budget.
@@ -114,11 +150,12 @@ class CandidateSearch:
         """
         single: list[bool] = self._effects.single.tolist()
         known: list[bool] = fits.tolist()
+        counts = np.bincount(self._entries.row[victims], minlength=len(known))
         # Without other filters, the first candidate is the cheapest.
         decided = not self._effects.counted and not self._effects.single.any()
         found, harmless = 0, False
         best: Candidate | int | None = None
-        least: tuple[int, ...] = ()
+        least: tuple[float, ...] = ()
         for row in order:
             one: Candidate | int
             if single[row]:
@@ -126,9 +163,9 @@ class CandidateSearch:
                 if isinstance(result, Refusal):
                     tried[row] = result
                     continue
-                one, number, price = result, len(result.victims), cost(result)
+                one, number, price = result, len(result.victims), self._search.price(result)
             elif known[row]:
-                one, number, price = row, costs.victims.item(row), costs.of(row)
+                one, number, price = row, int(counts[row]), costs.of(row)
             else:
                 continue
             if not number:

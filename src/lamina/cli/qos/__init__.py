@@ -1,0 +1,1 @@
+"""``lamina qos``: the promises of controllers, and how a running scheduler keeps them."""

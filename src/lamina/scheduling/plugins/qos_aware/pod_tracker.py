@@ -1,0 +1,182 @@
+"""
+Measures all pods: turns what the plugin is called with into facts for the QoS engine.
+
+    pods seen and gone ──facts_of_change──> engine        reserve, pre_bind, post_bind ──facts──> engine
+    history of an earlier process ──adopt──> a new engine, with the facts of the pods that are known
+
+All profiles of a process share one tracker. A pod that is seen again unchanged makes no fact, so it does not matter how
+many of them call it.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from lamina.model.pod import Pod, PodUid
+from lamina.qos.controller_snapshot import QosSnapshot
+from lamina.qos.engine import QosEngine
+from lamina.qos.life_cycle_facts import (
+    ControllerResized,
+    PodDeleted,
+    PodReserved,
+    PodUnreserved,
+    PodWasBound,
+    QosFact,
+)
+from lamina.qos.owner_directory import OwnerDirectory
+from lamina.qos.pod_changes import facts_of_change
+from lamina.qos.promise import ControllerKey, Promise
+from lamina.qos.promise_sources import ANNOTATIONS, ResolvedPromise, resolve_promise
+from lamina.qos.qos_summary import QosSummary
+from lamina.scheduling.plugins.qos_aware.args import QosAwareArgs
+
+
+class TrackerSnapshot(msgspec.Struct, frozen=True):
+    """Serializable form of a `PodTracker`."""
+
+    engine: QosSnapshot
+    pods: tuple[Pod, ...]
+    binding: tuple[tuple[PodUid, float], ...]
+    told: tuple[tuple[ControllerKey, int | None, Promise], ...]
+
+
+class PodTracker:
+    """The pods of a cluster and the QoS of their controllers."""
+
+    def __init__(self, args: QosAwareArgs, owners: OwnerDirectory, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        """Start without pods; *namespaces* has the annotations of namespaces."""
+        self.args = args
+        self.engine = QosEngine(args.settings)
+        self.edition = 0
+        """Increases with every fact."""
+        self._owners = owners
+        self._namespaces = namespaces
+        self._defaults = args.defaults
+        self._pods: dict[PodUid, Pod] = {}
+        """All pods as they were last seen, restricted to what is read."""
+        self._binding: dict[PodUid, float] = {}
+        """When the current binding of a pod began."""
+        self._told: dict[ControllerKey, tuple[int | None, Promise]] = {}
+        """Number of replicas and promise that the engine was last told; of controllers with pods."""
+
+    # ------------------------------------------------------------------------------------------------------- pods
+
+    def seen(self, pod: Pod, now: float) -> None:
+        """Take the current state of a pod."""
+        if pod.namespace in self.args.ignored_namespaces:
+            return
+        before = self._pods.get(pod.uid)
+        kept = _kept(pod)
+        if before == kept:
+            return
+        self._pods[pod.uid] = kept
+        self._tell(before, kept, now)
+
+    def gone(self, uid: PodUid, now: float) -> None:
+        """Take the end of a pod object."""
+        if self._pods.pop(uid, None) is None:
+            return
+        self._binding.pop(uid, None)
+        controller = self.engine.controller_of(uid)
+        self._feed(PodDeleted(now, uid), now)
+        if controller is not None and not self.engine.pods_of(controller):
+            self._told.pop(controller, None)
+
+    def reserve(self, uid: PodUid, now: float) -> None:
+        """Note that a pod has a node."""
+        self._feed(PodReserved(now, uid), now)
+
+    def unreserve(self, uid: PodUid, now: float) -> None:
+        """Note that a pod lost its node before it was bound."""
+        self._binding.pop(uid, None)
+        self._feed(PodUnreserved(now, uid), now)
+
+    def begin_binding(self, uid: PodUid, now: float) -> None:
+        """Note when the binding of a pod began; the fact follows when it is bound."""
+        self._binding[uid] = now
+
+    def bound(self, uid: PodUid, now: float) -> None:
+        """Note that a pod was bound, unless it was seen on its node before."""
+        since = self._binding.pop(uid, None)
+        if since is not None:
+            self._feed(PodWasBound(now, uid, since), now)
+
+    def resolved(self, pod: Pod) -> tuple[ResolvedPromise, int | None]:
+        """Return the controller of a pod with its promise, and its number of replicas."""
+        facts = self._owners.controller_of(pod)
+        promise = resolve_promise(pod, facts, self._namespaces.get(pod.namespace, {}), self._defaults)
+        return promise, facts.replicas
+
+    def _tell(self, before: Pod | None, pod: Pod, now: float) -> None:
+        resolved, replicas = self.resolved(pod)
+        for fact in facts_of_change(before, pod, resolved, replicas, now):
+            if isinstance(fact, PodWasBound) and (since := self._binding.pop(pod.uid, None)) is not None:
+                # This process bound it: the moment of the observation is more exact than the API's seconds.
+                fact = PodWasBound(now, pod.uid, since)
+            self._feed(fact, now)
+        known = self._told.get(resolved.controller)
+        if before is not None and known is not None and known != (replicas, resolved.promise):
+            self._feed(ControllerResized(now, resolved.controller, replicas, resolved.promise), now)
+        self._told[resolved.controller] = (replicas, resolved.promise)
+
+    def _feed(self, fact: QosFact, now: float) -> None:
+        self.edition += 1
+        self.engine.feed(fact, now)
+
+    # ---------------------------------------------------------------------------------------------------- history
+
+    def adopt(self, summary: QosSummary, now: float) -> None:
+        """Begin anew with the history of a summary and with the pods that exist, all of which are known."""
+        finished = self.engine.finished
+        self.engine = QosEngine(self.args.settings)
+        self.engine.adopt(summary, now)
+        for pod in sorted(self._pods.values(), key=lambda one: (one.created_at, one.uid)):
+            self._tell(None, pod, now)
+        self.engine.finish_adoption()
+        self.edition += 1
+        # Pods that had ended are not reported again.
+        self.engine.finished = finished
+
+    # -------------------------------------------------------------------------------------------------- snapshots
+
+    def snapshot(self) -> TrackerSnapshot:
+        """Return the state as data, without finished incarnations."""
+        return TrackerSnapshot(
+            self.engine.snapshot(),
+            tuple(self._pods.values()),
+            tuple(self._binding.items()),
+            tuple((key, replicas, promise) for key, (replicas, promise) in self._told.items()),
+        )
+
+    def restore(self, snapshot: TrackerSnapshot) -> None:
+        """Restore a snapshot; what is known so far is lost."""
+        self.engine = QosEngine(self.args.settings)
+        self.engine.restore(snapshot.engine)
+        self.edition += 1
+        self._pods = {pod.uid: pod for pod in snapshot.pods}
+        self._binding = dict(snapshot.binding)
+        self._told = {key: (replicas, promise) for key, replicas, promise in snapshot.told}
+
+
+def _kept(pod: Pod) -> Pod:
+    """Return what is read of a pod."""
+    return Pod(
+        uid=pod.uid,
+        name=pod.name,
+        namespace=pod.namespace,
+        labels=pod.labels,
+        annotations={key: text for key, text in pod.annotations.items() if key in ANNOTATIONS},
+        node_name=pod.node_name,
+        owner=pod.owner,
+        created_at=pod.created_at,
+        bound_at=pod.bound_at,
+        started=pod.started,
+        started_at=pod.started_at,
+        ready=pod.ready,
+        ready_at=pod.ready_at,
+        finished=pod.finished,
+        failed=pod.failed,
+        ended_at=pod.ended_at,
+        deleting=pod.deleting,
+        deleting_since=pod.deleting_since,
+    )

@@ -1,0 +1,90 @@
+"""Converts summaries of the QoS engine to the custom resource QosHistory and back."""
+
+from typing import Final
+
+from lamina.model.pod import PodUid
+from lamina.qos.promise import ControllerKey, Promise, QosApproach
+from lamina.qos.qos_summary import ControllerSummary, QosSummary, SlotSummary
+from lamina.qos.remembered_pod import RememberedPod
+from lamina.qos.standing import QosTimes
+from lamina.qos.time_sums import BINDING, DISCARDED, EFFECTIVE, WAITING
+from lamina.wire.custom_resources.qos_history import (
+    QosHistory,
+    State,
+    StoredController,
+    StoredPod,
+    StoredSlot,
+    StoredTimes,
+)
+
+STATES: Final[dict[int, State]] = {
+    EFFECTIVE: "effective",
+    DISCARDED: "discarded",
+    WAITING: "waiting",
+    BINDING: "binding",
+}
+_KINDS: Final = {name: kind for kind, name in STATES.items()}
+_DIGITS: Final = 3
+"""Times are stored in milliseconds."""
+_MOST_MEMBERS: Final = 100
+"""Existing pods of one slot that are stored, the last ones; the others would only lose their slot."""
+
+
+def stored_history(summary: QosSummary) -> QosHistory:
+    """Return a summary as it is stored."""
+    return QosHistory(summary.at, tuple(map(_stored_controller, summary.controllers)))
+
+
+def summary_of(history: QosHistory) -> QosSummary:
+    """Return the summary that was stored."""
+    return QosSummary(history.observed_at, tuple(map(_controller, history.controllers)))
+
+
+def _stored_controller(one: ControllerSummary) -> StoredController:
+    promise = one.promise
+    return StoredController(
+        one.key.namespace,
+        one.key.name,
+        promise.slo,
+        promise.importance,
+        promise.approach.value,
+        promise.overhead_limit,
+        one.key.kind,
+        one.replicas,
+        _stored_times(one.past),
+        one.incarnations,
+        one.succeeded,
+        tuple(
+            StoredSlot(_stored_times(slot.past), slot.incarnations, slot.members[-_MOST_MEMBERS:]) for slot in one.slots
+        ),
+        tuple(
+            StoredPod(pod.uid, STATES[pod.state], _stored_times(pod.times), pod.ended, pod.succeeded)
+            for pod in one.pods
+        ),
+    )
+
+
+def _controller(one: StoredController) -> ControllerSummary:
+    return ControllerSummary(
+        ControllerKey(one.namespace, one.kind, one.name),
+        Promise(one.slo, one.importance, QosApproach(one.approach), one.overhead_limit),
+        one.replicas,
+        _times(one.times),
+        one.incarnations,
+        one.succeeded,
+        tuple(
+            SlotSummary(_times(slot.times), slot.incarnations, tuple(map(PodUid, slot.members))) for slot in one.slots
+        ),
+        tuple(
+            RememberedPod(PodUid(pod.uid), _KINDS[pod.state], _times(pod.times), pod.ended, pod.succeeded)
+            for pod in one.pods
+        ),
+    )
+
+
+def _stored_times(times: QosTimes) -> StoredTimes:
+    return StoredTimes(*(max(round(amount, _DIGITS), 0.0) for amount in times.amounts))
+
+
+def _times(times: StoredTimes) -> QosTimes:
+    return QosTimes(times.effective, times.discarded, times.waiting, times.binding)
