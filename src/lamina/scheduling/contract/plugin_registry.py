@@ -17,6 +17,7 @@ from lamina.model.errors import LaminaError, WiringError
 from lamina.scheduling.contract import points
 from lamina.scheduling.contract.grouped_sort import GroupedSortPlugin, PrecedencePlugin
 from lamina.scheduling.contract.kept_state import HistoryPlugin, SavedPlugin
+from lamina.scheduling.contract.placement import GroupingPlugin, PlacePlugin
 from lamina.scheduling.contract.points import Plugin, Reads
 from lamina.scheduling.state.cluster_changes import ChangeKind
 from lamina.scheduling.state.cluster_objects import EFFECTS
@@ -30,7 +31,7 @@ LONGEST: Final = 300
 POINTS: Final[dict[str, tuple[type, str]]] = {
     "preEnqueue": (points.PreEnqueuePlugin, "pre_enqueue"),
     "queueSort": (points.QueueSortPlugin, "sort_key"),
-    "place": (points.PlacePlugin, "place"),
+    "place": (PlacePlugin, "place"),
     "preFilter": (points.PreFilterPlugin, "pre_filter"),
     "filter": (points.FilterPlugin, "filter"),
     "postFilter": (points.PostFilterPlugin, "post_filter"),
@@ -49,6 +50,8 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.ScoreNodePlugin, "score_node", "score"),
     (points.FactsPlugin, "facts", "score"),
     (points.ExplainPlugin, "explain", "score"),
+    (GroupingPlugin, "group", "place"),
+    (GroupingPlugin, "members", "place"),
     (points.NotesPlugin, "notes", ""),
     (points.ReservePlugin, "unreserve", "reserve"),
     (points.SignPlugin, "sign", ""),

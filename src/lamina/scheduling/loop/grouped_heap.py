@@ -79,6 +79,22 @@ class GroupedHeap(Generic[Value]):
         self.discard(found[1])
         return found[1]
 
+    def take(self, wanted: Callable[[Value], bool], most: int, passed: int) -> list[tuple[Value, Order]]:
+        """
+        Remove and return the first *most* wanted values, with their orders; look past *passed* others at most.
+
+        Those others leave after values of equal order from then on.
+        """
+        found: list[tuple[Value, Order]] = []
+        others: list[tuple[Value, Order]] = []
+        while len(found) < most and len(others) <= passed and (first := self.first()) is not None:
+            order, value = first
+            self.discard(value)
+            (found if wanted(value) else others).append((value, order))
+        for value, order in others:
+            self.put(value, order)
+        return found
+
     def reorder(self, order: Callable[[Value], Order]) -> None:
         """Compute the order of every group again, from one of its values."""
         orders: dict[Hashable, Order] = {}

@@ -1,5 +1,6 @@
 """Queued pods and the groups in which they wait."""
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias
 
@@ -19,6 +20,12 @@ PodHeap: TypeAlias = LazyHeap[PodUid, Place] | GroupedHeap[PodUid]
 """Pods by their sort keys."""
 Moment: TypeAlias = tuple[float, int]
 """When keys hold that change with time: a time, and an edition of the facts behind them."""
+Turn: TypeAlias = tuple[Place, int]
+"""Order of popped pods: sort key, then serial number."""
+FIRST_TURN: Final[Turn] = ((), 0)
+"""Before all others."""
+LAST_TURN: Final[Turn] = ((math.inf,), 0)
+"""The turn of pods that are popped early: after all active pods."""
 UNSIGNED: Final = -1
 """An edition that no profile has."""
 

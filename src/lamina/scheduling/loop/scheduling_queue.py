@@ -24,15 +24,13 @@ costs one attempt, however many pods wait. An index finds the groups that a chan
 A plugin that refused a pod can name a retry time (`RetryTimePlugin`); the queue then wakes one pod of its group.
 """
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
-
-import msgspec
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.status import raised
-from lamina.scheduling.loop.lazy_heap import LazyHeap
+from lamina.scheduling.loop.lazy_heap import LazyHeap, take_due
+from lamina.scheduling.loop.pod_backoff import WINDOW, PodBackoff, window_of
 from lamina.scheduling.loop.pod_order import PodOrder, sort_key
 from lamina.scheduling.loop.queue_snapshot import QueueSnapshot, ShapeNumbers
 from lamina.scheduling.loop.queued_pod import (
@@ -52,26 +50,9 @@ from lamina.scheduling.state.cluster_changes import ClusterChange
 
 __all__ = ["PodBackoff", "QueuedPodInfo", "SchedulingQueue"]
 
-FIRST_BACKOFF: Final = 1.0
-LONGEST_BACKOFF: Final = 10.0
 FLUSH_AFTER: Final = 300.0
-# kube-scheduler's backoffQOrderingWindowDuration, in seconds.
-WINDOW: Final = 1.0
 # Minimum delay in seconds of a retry time: attempts must be apart even without a back-off.
 SOONEST_RETRY: Final = 1.0
-Waiting = TypeVar("Waiting", bound=Hashable)
-
-
-class PodBackoff(msgspec.Struct, frozen=True):
-    """Duration of the back-off after an attempt, in seconds."""
-
-    first: float = FIRST_BACKOFF
-    longest: float = LONGEST_BACKOFF
-
-    def after(self, attempts: int) -> float:
-        """Return the back-off in seconds after this number of attempts."""
-        # The cap is reached long before 2**32; a larger exponent would overflow.
-        return min(self.longest, self.first * float(2 ** min(max(attempts, 1) - 1, 32)))
 
 
 class SchedulingQueue:
@@ -165,12 +146,14 @@ class SchedulingQueue:
         broke: bool = False,
         stale: bool = False,
         alone: bool = False,
+        beside: str = "",
     ) -> None:
         """
         Put a pod back after an attempt that did not place it.
 
         *broke*: the attempt ended with an error, not a refusal. *stale*: the cluster changed after the decision, so the
-        pod must not wait for another change. *alone*: the result does not apply to other pods of its shape.
+        pod must not wait for another change. *alone*: the result does not apply to other pods of its shape. *beside*: it
+        waits with the pods that were put back with the same name.
         """
         queued.refused_by = refused_by
         queued.broke = broke
@@ -183,7 +166,7 @@ class SchedulingQueue:
             return
         queued.place = "unschedulable"
         woken_from = queued.group
-        self._join_group(queued, alone=alone)
+        self._join_group(queued, beside or (queued.pod.uid if alone else None))
         if woken_from is not None and woken_from != queued.group:
             # It was woken for its group but did not rejoin it (it waits alone, or changed): wake the next pod.
             self._wake(woken_from)
@@ -239,9 +222,9 @@ class SchedulingQueue:
         for uid in just_refused:
             self._push_early(self._pods[uid])
         rested: list[tuple[float, int, PodUid]] = []
-        for uid in _due(self._resting, now):
+        for uid in take_due(self._resting, now):
             queued = self._pods[uid]
-            window_end = _window(queued.backoff_until) + WINDOW
+            window_end = window_of(queued.backoff_until) + WINDOW
             if self._backing_off(queued):
                 self._resting.put(uid, (window_end, queued.serial))
             else:
@@ -250,9 +233,9 @@ class SchedulingQueue:
         for _, _, uid in sorted(rested):
             self._early.discard(uid)
             self._push_active(self._pods[uid])
-        for uid in _due(self._flush, now):
+        for uid in take_due(self._flush, now):
             self.wake(self._pods[uid])
-        for one in _due(self._timers, now):
+        for one in take_due(self._timers, now):
             if isinstance(one, tuple):
                 self._wake(one)
             else:
@@ -324,7 +307,7 @@ class SchedulingQueue:
         if queued.backoff_until > self.now:
             return True
         rests = queued.backoff_until > queued.queued_at
-        return rests and not queued.broke and _window(queued.backoff_until) == _window(self.now)
+        return rests and not queued.broke and window_of(queued.backoff_until) == window_of(self.now)
 
     def _push_active(self, queued: QueuedPodInfo) -> None:
         queued.place = "active"
@@ -335,7 +318,7 @@ class SchedulingQueue:
         self._early.put(queued.pod.uid, self._early_key(queued))
 
     def _early_key(self, queued: QueuedPodInfo) -> tuple[float, Place, int]:
-        return _window(queued.backoff_until), self._key(queued), queued.serial
+        return window_of(queued.backoff_until), self._key(queued), queued.serial
 
     def _key(self, queued: QueuedPodInfo) -> Place:
         return sort_key(queued, self.now)
@@ -344,7 +327,7 @@ class SchedulingQueue:
         queued.place = "backoff"
         queued.serial = self._next_serial()
         until = queued.backoff_until
-        due = until if until > self.now else _window(until) + WINDOW
+        due = until if until > self.now else window_of(until) + WINDOW
         self._resting.put(queued.pod.uid, (due, queued.serial))
         if queued.broke:
             return
@@ -388,9 +371,9 @@ class SchedulingQueue:
         if key is not None:
             self._wake(key)
 
-    def _join_group(self, queued: QueuedPodInfo, *, alone: bool = False) -> None:
-        shape = queued.pod.uid if alone or queued.shape is None else queued.shape
-        queued.group = key = (shape, queued.profile)
+    def _join_group(self, queued: QueuedPodInfo, name: str | None) -> None:
+        shape = queued.pod.uid if queued.shape is None else queued.shape
+        queued.group = key = (shape if name is None else name, queued.profile)
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = QueuedGroup(key, self._next_serial(), self._order.heap())
@@ -475,15 +458,3 @@ class SchedulingQueue:
     def _next_serial(self) -> int:
         self._serial += 1
         return self._serial
-
-
-def _window(at: float) -> float:
-    """Return when the window of a time begins, in seconds."""
-    return math.floor(at / WINDOW) * WINDOW
-
-
-def _due(heap: LazyHeap[Waiting, tuple[float, int]], now: float) -> Iterator[Waiting]:
-    """Remove and yield what is due, including entries that are added meanwhile."""
-    while (first := heap.first()) is not None and first[0][0] <= now:
-        heap.discard(first[1])
-        yield first[1]

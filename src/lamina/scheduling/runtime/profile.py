@@ -14,6 +14,7 @@ from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
 from lamina.scheduling.contract.grouped_sort import PrecedencePlugin
+from lamina.scheduling.contract.placement import PlacePlugin
 from lamina.scheduling.contract.plugin_registry import POINTS
 from lamina.scheduling.contract.points import (
     MAX_SCORE,
@@ -26,7 +27,6 @@ from lamina.scheduling.contract.points import (
     NotesPlugin,
     ObjectReaderPlugin,
     PermitPlugin,
-    PlacePlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,

@@ -21,6 +21,7 @@ from lamina.model.cluster_objects import ClusterObject, ObjectKey, key_of
 from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.pod import PodUid
 from lamina.model.pod_controllers import CronJob, Deployment, Job
+from lamina.model.pod_groups import PodGroup, Queue, Workload
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.volumes import (
     CSIDriver,
@@ -65,6 +66,10 @@ EFFECTS: Final[Mapping[type[ClusterObject], ObjectEffect]] = {
     CSIDriver: ObjectEffect(Facet.VOLUMES, ChangeKind.CSI_DRIVER),
     CSIStorageCapacity: ObjectEffect(Facet.VOLUMES, ChangeKind.STORAGE_CAPACITY),
     VolumeAttachment: ObjectEffect(Facet.VOLUMES, ChangeKind.ATTACHMENT),
+    # Gangs and queues are read when pods are placed; no cached result depends on them.
+    PodGroup: ObjectEffect(change=ChangeKind.POD_GROUP),
+    Workload: ObjectEffect(change=ChangeKind.POD_GROUP),
+    Queue: ObjectEffect(change=ChangeKind.QUEUE),
 }
 
 

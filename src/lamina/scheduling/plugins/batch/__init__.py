@@ -1,0 +1,1 @@
+"""Batch scheduling: plugins that place many pods at once."""
