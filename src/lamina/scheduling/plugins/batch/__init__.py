@@ -1,0 +1,1 @@
+"""Place plugins: they choose nodes for many pods at once."""
