@@ -66,7 +66,9 @@ def some_pods(count: int, distinct: int, images: list[Image], rng: random.Random
         for number in range(distinct)
     ]
     return [
-        msgspec.structs.replace(a_pod(f"pod-{number}", cpu, memory, image=image), labels={"shape": str(number % distinct)})
+        msgspec.structs.replace(
+            a_pod(f"pod-{number}", cpu, memory, image=image), labels={"shape": str(number % distinct)}
+        )
         for number, (cpu, memory, image) in enumerate(itertools.islice(itertools.cycle(shapes), count))
     ]
 

@@ -43,6 +43,7 @@ RANKS = {
     "lamina-even": [*DEFAULTS, ("LayerLocality", 2)],
     "lamina-roomy": [*DEFAULTS, ("LayerLocality", 5)],
     "lamina-local": [*DEFAULTS, ("LayerLocality", 5), ("ImagePresence", 2)],
+    "flow": [*DEFAULTS, ("LayerLocality", 5)],
     "lamina-images": [*DEFAULTS, ("LayerLocality", 5)],
     "kube-default": [*DEFAULTS, ("ImageLocality", 1)],
     "image-locality": [("ImageLocality", 1)],
@@ -125,8 +126,8 @@ def test_the_balanced_one_is_the_default():
         pytest.param("Kube_Default", "did you mean 'kube-default'?", id="spelled differently"),
         pytest.param(
             "xyz",
-            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, kube-default, "
-            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 1 more",
+            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, flow, lamina-images, kube-default, "
+            "image-locality, ryax, hotedge, lrscheduler, random and 2 more",
             id="not at all",
         ),
     ],

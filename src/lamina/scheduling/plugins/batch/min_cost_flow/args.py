@@ -16,9 +16,9 @@ class LoadPrice(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Excess load is measured in large pods, as for LayerLocality: (load with the pod - mean load) / size of a large pod.
     """
 
-    seconds: Seconds = 5.0
+    seconds: Seconds = 10.0
     """Price of a full node compared with an empty one."""
-    begin: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.5
+    begin: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.4
     """Excess from which the barrier rises."""
     width: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.8
     """At begin + width the barrier reaches *most*."""

@@ -40,6 +40,8 @@ class Costs(msgspec.Struct, frozen=True):
     """Class × node."""
     pulls: Ints
     """Class × node: the part of it that is a pull of its own; 0 where the images are held or arriving."""
+    downloads: Ints
+    """Class × node: the price of the bytes of that pull, which pods with the same images do not pay again."""
     price: Callable[[int], Ints]
     """Price of each node's nth further pod, given n; must not fall with n."""
 
@@ -75,36 +77,38 @@ class _Layers:
 
     def costs(self, classes: Sequence[PodClass], nodes: NodeView) -> Costs:
         base = np.zeros((len(classes), len(nodes)), dtype=np.int64)
-        pulls = np.zeros_like(base)
+        pulls, downloads = np.zeros_like(base), np.zeros_like(base)
         for row, one in enumerate(classes):
-            seconds, pull = self._seconds(one, nodes)
+            seconds, pull, download = self._seconds(one, nodes)
             if one.feasible.any():
                 seconds = seconds + self._args.score_price * (
                     one.scores.max(where=one.feasible, initial=0) - one.scores
                 )
-            base[row], pulls[row] = millis(seconds), millis(pull)
-        return Costs(base, np.minimum(pulls, base), _LoadPrices(self._load_prices(classes, nodes)).of)
+            base[row], pulls[row], downloads[row] = millis(seconds), millis(pull), millis(download)
+        return Costs(base, pulls, downloads, _LoadPrices(self._load_prices(classes, nodes)).of)
 
-    def _seconds(self, one: PodClass, nodes: NodeView) -> tuple[Floats, Floats]:
-        """Return the seconds until ready with the price of the download, and those of an own pull."""
+    def _seconds(self, one: PodClass, nodes: NodeView) -> tuple[Floats, Floats, Floats]:
+        """Return the seconds until ready with the price of the download, those of an own pull, and that price."""
         none = np.zeros(len(nodes))
         pod = one.pod
         percent = weight_of_layers(pod.annotations, self._namespaces.get(pod.namespace, {}))
         ready = self._cache.readiness(pod.images) if percent and pod.images else None
         if ready is None:
-            return none, none
+            return none, none, none
         self._cache.look(ready, nodes.height)
         seconds = _of(ready.seconds, nodes)
         seconds[seconds < NEUTRAL] = 0.0
-        seconds += self._args.byte_price * _of(ready.transfer, nodes)
+        download = self._args.byte_price * _of(ready.transfer, nodes)
+        seconds += download
         pull = _of(ready.pull, nodes) * _of(ready.waits, nodes)
         unknown = np.isnan(seconds)
         if unknown.any():
             # A node without a report gets the mean of the feasible nodes with one.
             known = one.feasible & ~unknown
             seconds[unknown] = float(seconds[known].mean()) if known.any() else 0.0
-            pull[unknown] = 0.0
-        return seconds * (percent / FULL), pull * (percent / FULL)
+            pull[unknown] = download[unknown] = 0.0
+        weight = percent / FULL
+        return seconds * weight, pull * weight, download * weight
 
     def _load_prices(self, classes: Sequence[PodClass], nodes: NodeView) -> Callable[[int], Floats]:
         """Return the price in seconds of each node's nth further pod of the batch's mean size."""
@@ -114,9 +118,12 @@ class _Layers:
         total = float(counts @ shares)
         large = max(price.floor, float(counts @ [load.large(one.pod) for one in classes]) / float(counts.sum()))
         among = np.any([one.feasible for one in classes], axis=0)
-        mean = load.mean() + total / max(nodes.total, 1)
-        if among.any():
-            mean = max(mean, (float(load.of(nodes)[among].sum()) + total) / int(np.count_nonzero(among)))
+        before = load.of(nodes)
+        # As in LayerLocality: against the nodes that can take the pods, and not against much larger ones.
+        large = max(large, float(np.mean([(load.of(nodes, one.pod) - before)[among].mean() for one in classes])))
+        mean = max(
+            load.mean() + total / max(nodes.total, 1), (float(before[among].sum()) + total) / np.count_nonzero(among)
+        )
         amounts = [
             float(counts @ [dict(one.pod.scoring_requests).get(name, 0) for one in classes]) / float(counts.sum())
             for name in (CPU, MEMORY)
@@ -162,7 +169,9 @@ class _Quincy:
     def costs(self, classes: Sequence[PodClass], nodes: NodeView) -> Costs:
         base = np.stack([millis(self._seconds(one, nodes)) for one in classes])
         # A millisecond for each pod of the batch, so that equal nodes share them.
-        return Costs(base, np.zeros_like(base), lambda number: np.full(len(nodes), number, dtype=np.int64))
+        return Costs(
+            base, np.zeros_like(base), np.zeros_like(base), lambda number: np.full(len(nodes), number, dtype=np.int64)
+        )
 
     def _seconds(self, one: PodClass, nodes: NodeView) -> Floats:
         cache, images = self._cache, one.pod.images
@@ -183,7 +192,7 @@ def _count_pods(classes: Sequence[PodClass], nodes: NodeView) -> Costs:
     """Octopus."""
     base = np.zeros((len(classes), len(nodes)), dtype=np.int64)
     pods = nodes.requested(PODS).astype(np.float64)
-    return Costs(base, base, lambda number: millis(POD_SECONDS * (pods + number)))
+    return Costs(base, base, base, lambda number: millis(POD_SECONDS * (pods + number)))
 
 
 def _of(values: Floats, nodes: NodeView) -> Floats:

@@ -1,9 +1,10 @@
 """
 Rounds: flows solved one after the other for one batch, until all pods are placed or nothing changes.
 
-A flow counts pods, but nodes have several resources and pull one image after the other. So a flow's choices are
-accepted in queue order while amounts last, and at most one new pull is accepted for each node. The next round starts
-from the room that is left, with pulls of the earlier rounds ahead of its own. The last round accepts every pull.
+A flow counts pods, but nodes have several resources, pull one image after the other, and pull an image once for all of
+its pods. So a flow's choices are accepted in queue order while amounts last, and each node and each set of images
+begins at most one new pull in a round. The next round starts from the room that is left: pulls that began are ahead of
+other pulls on their nodes, and free of charge for pods with the same images. The last round accepts every pull.
 """
 
 from collections.abc import Sequence
@@ -72,8 +73,8 @@ class _Batch:
         numbers: dict[tuple[str, ...], int] = {}
         self._images = np.array([numbers.setdefault(one.pod.images, len(numbers)) for one in classes])
         """For each class, the number of its set of images."""
-        self._pulling = np.full(costs.base.shape[1], -1)
-        """For each node, the set that it began to pull in this round."""
+        self._busy: set[tuple[str, int]] = set()
+        """Nodes and sets of images that began a pull in this round."""
         self._pulled = np.zeros(costs.base.shape[1], dtype=np.int64)
         """For each node, the milliseconds of all pulls begun in this batch."""
         self._begun: dict[tuple[int, int], int] = {}
@@ -105,7 +106,7 @@ class _Batch:
 
     def accept(self, flow: Flow, placed: list[list[int]], *, last: bool) -> bool:
         """Accept choices while amounts last; return whether any was."""
-        self._pulling[:] = -1
+        self._busy.clear()
         some = False
         order = np.lexsort((flow.nodes, self._current[flow.classes, flow.nodes], flow.classes))
         for entry in order.tolist():
@@ -142,10 +143,11 @@ class _Batch:
         return rooms
 
     def _must_wait(self, row: int, node: int) -> bool:
-        """Return whether the pod would begin a pull behind one that was accepted in this round."""
-        if not self._costs.pulls[row, node] or (int(self._images[row]), node) in self._begun:
+        """Return whether the pod would begin a pull beside one of this round, on its node or of its images."""
+        images = int(self._images[row])
+        if not self._costs.pulls[row, node] or (images, node) in self._begun:
             return False
-        return bool(self._pulling[node] >= 0)
+        return ("node", node) in self._busy or ("images", images) in self._busy
 
     def _fitting(self, row: int, node: int) -> int:
         requests = self._room.requests[row]
@@ -155,8 +157,8 @@ class _Batch:
     def _begin_pull(self, row: int, node: int) -> None:
         images, pull = int(self._images[row]), int(self._costs.pulls[row, node])
         if pull and (images, node) not in self._begun:
-            self._begun[images, node] = int(self._current[row, node])
-            self._pulling[node] = images
+            self._begun[images, node] = int(self._current[row, node] - self._costs.downloads[row, node])
+            self._busy |= {("node", node), ("images", images)}
             self._pulled[node] += pull
 
     def _reprice(self) -> None:
