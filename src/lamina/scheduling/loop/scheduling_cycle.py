@@ -11,6 +11,7 @@ from lamina.scheduling.contract.commands import AskExtenders
 from lamina.scheduling.contract.extender_chain import NAME
 from lamina.scheduling.contract.status import Code, Status, failed, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle
+from lamina.scheduling.loop.evictions import preempt
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.making_room import MakingRoom, RoomResult
@@ -265,7 +266,9 @@ class SchedulingCycle:
     def _attempt_placed(self, placed: PodTurn) -> None:
         queued, row = placed.queued, placed.row
         if placed.refused is not None:
-            self._refuse_placed(queued, placed.refused)
+            if placed.room is not None and not self._state.evictions_off:
+                preempt(self._state, queued.pod, placed.room.node, placed.room.victims)
+            self._refuse_placed(queued, placed.refused, placed.group)
             return
         evaluation = self._evaluate(queued)
         if self._ask(queued, evaluation):
@@ -291,13 +294,13 @@ class SchedulingCycle:
             if row >= 0 and evaluation.feasible[row] and (rows is None or row in rows)
         }
 
-    def _refuse_placed(self, queued: QueuedPodInfo, status: Status) -> None:
+    def _refuse_placed(self, queued: QueuedPodInfo, status: Status, group: str) -> None:
         state = self._state
         attempt = Attempt(state.now, queued.attempts, stop=status)
         decision = explain(self._evaluate(queued), queued.pod, attempt, state.settings.detail)
         broke = status.code is Code.ERROR
         self._review_nomination(queued, broke=broke)
-        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True)
+        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True, beside=group)
         self._state.report_unschedulable(queued.pod, decision)
 
 

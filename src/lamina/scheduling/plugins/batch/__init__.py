@@ -1,1 +1,1 @@
-"""Place plugins: they choose nodes for many pods at once."""
+"""Batch scheduling: plugins that place many pods at once."""
