@@ -24,6 +24,7 @@ SCENARIOS = {
     "churn": "scenario.yaml",
     "classic": "scenario.yaml",
     "edge": "scenario.yaml",
+    "flow": "scenario.yaml",
     "founding": "scenario.yaml",
     "phases": "scenario.yaml",
     "qos": "sanity.yaml",
@@ -88,6 +89,19 @@ def test_founding_without_layers_it_is_a_matter_of_luck():
     pulled = {result.pods[2].node == result.pods[1].node: summary(result)["bytes_pulled"] for result in runs}
 
     assert {True: 1400 * MB, False: 1900 * MB} == pulled
+
+
+# ----------------------------------------------------------------------------------------------------------------- flow
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("profile", "pulled", "last"), [("flow", 300 * MB, 3.5), ("lamina-balanced", 2100 * MB, 21.5)])
+def test_flow_gives_the_warm_node_to_the_pod_that_needs_it(profile, pulled, last, seed):
+    result = run("flow/scenario.yaml", profile, seed)
+
+    assert pulled == summary(result)["bytes_pulled"]
+    assert last == summary(result)["startup_seconds"]["total"]["max"]
+    assert ("warm" if profile == "flow" else "cold") == nodes(result)["train"]
 
 
 # -------------------------------------------------------------------------------------------------------------- classic

@@ -78,7 +78,7 @@ def cost_of_integers(network: FlowNetwork) -> int:
         integrality=np.ones(len(costs)),
         bounds=Bounds(0, upper),
     )
-    return round(found.fun)
+    return int(np.rint(found.fun))
 
 
 def solved(network: FlowNetwork, *, first: int = 16, more: int = 8) -> Flow:
