@@ -24,7 +24,7 @@ profiles:
       enabled:
       - name: LayerLocality
         weight: {weight}
-{more}  pluginConfig:
+{more}{place}  pluginConfig:
   - name: LayerLocality
     args:
       mode: seconds
@@ -34,7 +34,7 @@ profiles:
         seconds: {seconds}
         floor: {floor}
       replicaShare: 0.2
-"""
+{args}"""
 )
 
 _QOS: Final = (
@@ -83,11 +83,10 @@ profiles:
 )
 
 
-def _lamina(weight: int, barrier: tuple[float, float, float, float], *, more: str = "", knowledge: str = "") -> str:
+def _lamina(weight: int, barrier: tuple[float, float, float, float], **parts: str) -> str:
     begin, width, seconds, floor = barrier
-    return _BESIDE_DEFAULTS.format(
-        weight=weight, begin=begin, width=width, seconds=seconds, floor=floor, more=more, knowledge=knowledge
-    )
+    parts = dict.fromkeys(("more", "place", "knowledge", "args"), "") | parts
+    return _BESIDE_DEFAULTS.format(weight=weight, begin=begin, width=width, seconds=seconds, floor=floor, **parts)
 
 
 def _gangs(order: str) -> str:
@@ -125,6 +124,15 @@ NAMED: Final[dict[str, tuple[str, str]]] = {
     "lamina-local": (
         "fewest downloads, for metered or slow registries and spare capacity",
         _lamina(5, (1.0, 2.0, 5, 0.10), more="      - name: ImagePresence\n        weight: 2\n"),
+    ),
+    "flow": (
+        "all pending pods together, at the least total cost; needs the extra flow",
+        _lamina(
+            5,
+            (0.5, 0.8, 5, 0.10),
+            place="    place:\n      enabled:\n      - name: MinCostFlow\n",
+            args="  - name: MinCostFlow\n    args:\n      costModel: layers\n      scorePrice: 0.01\n",
+        ),
     ),
     "lamina-images": (
         "lamina-balanced without knowledge of shared layers: shows what that knowledge is worth",

@@ -8,6 +8,7 @@ from lamina.scheduling.plugins.agents import congestion, foo, pigeon, safe
 from lamina.scheduling.plugins.baselines.hot_edge import HotEdge
 from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
 from lamina.scheduling.plugins.batch.gangs.plugin import GangScheduling
+from lamina.scheduling.plugins.batch.min_cost_flow import MinCostFlow
 from lamina.scheduling.plugins.locality.image_presence import ImagePresence
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
 from lamina.scheduling.plugins.locality.layer_locality import layers_agent as layers
@@ -54,6 +55,7 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     ImageLocality,
     LayerLocality,
     ImagePresence,
+    MinCostFlow,
     HotEdge,
     LRScheduler,
     QosAware,

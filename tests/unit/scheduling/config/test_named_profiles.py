@@ -43,7 +43,10 @@ RANKS = {
     "lamina-even": [*DEFAULTS, ("LayerLocality", 2)],
     "lamina-roomy": [*DEFAULTS, ("LayerLocality", 5)],
     "lamina-local": [*DEFAULTS, ("LayerLocality", 5), ("ImagePresence", 2)],
+    "flow": [*DEFAULTS, ("LayerLocality", 5)],
     "lamina-images": [*DEFAULTS, ("LayerLocality", 5)],
+    "gang": [*DEFAULTS, ("LayerLocality", 5)],
+    "drf": [*DEFAULTS, ("LayerLocality", 5)],
     "kube-default": [*DEFAULTS, ("ImageLocality", 1)],
     "image-locality": [("ImageLocality", 1)],
     "ryax": [*DEFAULTS, ("ImageLocality", 1), ("LayerLocality", 1)],
@@ -63,7 +66,8 @@ def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
     assert scorers == [(part.name, part.weight) for part in profile.scorers]
     assert FILTERS == [part.name for part in profile.filters]
     assert ("PrioritySort", ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
-    assert ["SchedulingGates"] == [one.name for one in profile.pre_enqueue]
+    gangs = ["GangScheduling"] if name in {"gang", "drf"} else []
+    assert ["SchedulingGates", *gangs] == [one.name for one in profile.pre_enqueue]
     assert "UnmetDemands" == profile.pre_filter[0].name
 
 
@@ -125,8 +129,8 @@ def test_the_balanced_one_is_the_default():
         pytest.param("Kube_Default", "did you mean 'kube-default'?", id="spelled differently"),
         pytest.param(
             "xyz",
-            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, kube-default, "
-            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 1 more",
+            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, flow, lamina-images, gang, drf, "
+            "kube-default, image-locality, ryax, hotedge and 4 more",
             id="not at all",
         ),
     ],

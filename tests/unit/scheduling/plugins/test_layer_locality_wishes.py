@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from lamina.model import events
+from lamina.model.layer_wish import wish
 from lamina.model.pod import Pod
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
-from lamina.scheduling.plugins.locality.layer_locality.args import wish
 from lamina.scheduling.runtime.explanation import Detail
 from lamina.testing import LoopHarness, a_loop, a_node, a_pod, an_image, held
 from tests.unit.scheduling.bench import Bench, final

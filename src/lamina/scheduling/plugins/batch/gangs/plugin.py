@@ -330,9 +330,12 @@ class GangScheduling:
         if gang.failing or not self._gangs.lacks(gang):
             return
         gang.failing = True
-        for one in self._waiting or ():
+        waiting = self._waiting
+        if waiting is None:
+            return
+        for one in waiting:
             if one.pod.uid in gang.members:
-                self._waiting.refuse(one.pod.uid, NAME, GIVEN_BACK)
+                waiting.refuse(one.pod.uid, NAME, GIVEN_BACK)
 
 
 def _victims(room: dict[PodUid, PostFilterResult]) -> list[Pod]:

@@ -1,19 +1,11 @@
-"""Arguments of LayerLocality, and its annotation on pods and namespaces."""
+"""Arguments of LayerLocality."""
 
-import re
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from lamina.layers.pull_rates import DOWNLOAD, UNPACK
 from lamina.scheduling.contract.plugin_registry import PluginArgs
-
-ANNOTATION: Final = "lamina.dev/layer-locality"
-OFF: Final = "off"
-FULL: Final = 100
-
-_PERCENT: Final = re.compile(r"[0-9]{1,3}")
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 Rate = Annotated[float, msgspec.Meta(ge=1e4, le=1e11)]
@@ -56,15 +48,3 @@ class LayerLocalityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     barrier: Barrier | None = Barrier()
     replica_share: Share = 0.2
     """Maximum share of a controller's pods per node (at least one pod), if another node is feasible; 1: no limit."""
-
-
-def wish(annotations: Mapping[str, str]) -> tuple[int | None, str]:
-    """Parse the annotation: the weight of layers in percent (None if missing), and an error message."""
-    said = annotations.get(ANNOTATION)
-    if said is None:
-        return None, ""
-    if said == OFF:
-        return 0, ""
-    if _PERCENT.fullmatch(said) and int(said) <= FULL:
-        return int(said), ""
-    return None, f"annotation {ANNOTATION} is {said[:40]!r}; write off, or a percentage from 0 to 100; it was ignored"

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from lamina.layers.readiness_estimator import Readiness
+from lamina.model.layer_wish import FULL, weight_of_layers, wish
 from lamina.model.locality_explanation import LocalityExplanation
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.cycle_state import CycleState, StateKey
@@ -28,7 +29,7 @@ from lamina.scheduling.contract.normalize import unscored
 from lamina.scheduling.contract.points import MAX_SCORE, Reads
 from lamina.scheduling.contract.status import SKIP, Status
 from lamina.scheduling.plugins.locality.layer_locality import explanation_part, ryax_formula
-from lamina.scheduling.plugins.locality.layer_locality.args import FULL, LayerLocalityArgs, wish
+from lamina.scheduling.plugins.locality.layer_locality.args import LayerLocalityArgs
 from lamina.scheduling.plugins.locality.layer_locality.crowding_guard import (
     NodeCrowding,
     barrier,
@@ -162,10 +163,7 @@ class LayerLocality:
         return self._readiness_cache.readiness(pod.images, whole_only=self._whole_only)
 
     def _percent(self, pod: Pod) -> int:
-        own = wish(pod.annotations)[0]
-        if own is None:
-            own = wish(self._namespaces.get(pod.namespace, {}))[0]
-        return FULL if own is None else own
+        return weight_of_layers(pod.annotations, self._namespaces.get(pod.namespace, {}))
 
     def _waiting(self, ready: Readiness, nodes: NodeView) -> tuple[Floats, Floats, Bools | None]:
         """
