@@ -1,0 +1,1 @@
+"""Plugins for batch jobs: they decide about many pods at once."""
