@@ -15,6 +15,7 @@ import msgspec
 
 from lamina.model.errors import LaminaError, WiringError
 from lamina.scheduling.contract import points
+from lamina.scheduling.contract.placement import PlacePlugin
 from lamina.scheduling.contract.points import Plugin, Reads
 from lamina.scheduling.state.cluster_changes import ChangeKind
 from lamina.scheduling.state.cluster_objects import EFFECTS
@@ -28,7 +29,7 @@ LONGEST: Final = 300
 POINTS: Final[dict[str, tuple[type, str]]] = {
     "preEnqueue": (points.PreEnqueuePlugin, "pre_enqueue"),
     "queueSort": (points.QueueSortPlugin, "sort_key"),
-    "place": (points.PlacePlugin, "place"),
+    "place": (PlacePlugin, "place"),
     "preFilter": (points.PreFilterPlugin, "pre_filter"),
     "filter": (points.FilterPlugin, "filter"),
     "postFilter": (points.PostFilterPlugin, "post_filter"),

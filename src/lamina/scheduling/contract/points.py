@@ -12,6 +12,8 @@ signature (`sign`) and on the facets of the node columns that the plugin declare
 caches results: for a pod with a known signature, it evaluates only the rows that changed since. A plugin without
 `sign` or `reads` is called for every pod; its results are the same, only slower.
 
+`place` sees many pods at once; its protocol is in `placement.py`.
+
 Wherever a configuration enables `filter` or `score`, the plugin's `pre_filter` or `pre_score` is enabled with it. If
 a plugin raises, the pod's attempt fails and the pod's event names the error. In `post_bind`, `unreserve` and outside
 of attempts, an exception is only reported to the operator.
@@ -94,17 +96,6 @@ class PostFilterResult(msgspec.Struct, frozen=True):
 
     node: str
     victims: tuple[Pod, ...] = ()
-
-
-class Placement(msgspec.Struct, frozen=True):
-    """
-    `place` decided for several pods at once.
-
-    Nodes are positions in the view. A pod in neither mapping goes through the ordinary cycle.
-    """
-
-    nodes: dict[PodUid, int]
-    refused: dict[PodUid, Status] = {}
 
 
 class QueuedPod(Protocol):
@@ -242,18 +233,6 @@ class QueueSortPlugin(Plugin, Protocol):
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
         """Return the pod's sort key; smaller keys come first. Equal keys keep their order of arrival in the queue."""
-        ...
-
-
-@runtime_checkable
-class PlacePlugin(Plugin, Protocol):
-    """Places several pods at once. Runs before the ordinary cycle; its choices must still pass the filters."""
-
-    batch: int
-    """Maximum number of pods per call."""
-
-    def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
-        """Choose nodes for any subset of *pods*, which are in queue order."""
         ...
 
 

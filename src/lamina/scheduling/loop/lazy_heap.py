@@ -82,6 +82,21 @@ class LazyHeap(Generic[Value, Order]):
                 return entry[2]
         return None
 
+    def take(self, wanted: Callable[[Value], bool], most: int, passed: int) -> list[tuple[Value, Order]]:
+        """Remove and return the first *most* wanted values, with their orders; look past *passed* others at most."""
+        found: list[tuple[Value, Order]] = []
+        others: list[Any] = []
+        while len(found) < most and len(others) <= passed and self.first() is not None:
+            entry: tuple[Order, int, Value] = heapq.heappop(self._entries)
+            if wanted(entry[2]):
+                del self._live[entry[2]]
+                found.append((entry[2], entry[0]))
+            else:
+                others.append(entry)
+        for entry in others:
+            heapq.heappush(self._entries, entry)
+        return found
+
     def reorder(self, order: Callable[[Value], Order]) -> None:
         """Recompute the order of every value; equal ones keep the order of insertion."""
         self._live = {value: (order(value), count, value) for value, (_, count, _) in self._live.items()}
@@ -90,3 +105,10 @@ class LazyHeap(Generic[Value, Order]):
     def _compact(self) -> None:
         self._entries = list(self._live.values())
         heapq.heapify(self._entries)
+
+
+def take_due(heap: LazyHeap[Value, tuple[float, int]], now: float) -> Iterator[Value]:
+    """Remove and yield what is due, including entries that are added meanwhile."""
+    while (first := heap.first()) is not None and first[0][0] <= now:
+        heap.discard(first[1])
+        yield first[1]

@@ -170,6 +170,7 @@ class Loop:
             underway=self.bindings.snapshot(),
             waits=self.waits.snapshot(),
             asked=self.waits.number,
+            kept=self._state.kept.snapshot(),
             evictions_off_until=self._state.evictions_off_until,
         )
         for name, profile in self.profiles.items():
@@ -194,6 +195,7 @@ class Loop:
             self.waits.restore(snapshot.asked, snapshot.waits, labels)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot is inconsistent ({type(error).__name__}: {error})") from error
+        self._state.kept.restore(snapshot.kept)
         self._state.changes = snapshot.changes
         self._state.evictions_off_until = snapshot.evictions_off_until
         self._wake = snapshot.wake

@@ -18,6 +18,7 @@ from lamina.model.errors import LaminaError
 from lamina.scheduling.contract.points import PodFollower, TimedPlugin
 from lamina.scheduling.loop.binding_cycle import BindingCycleSnapshot
 from lamina.scheduling.loop.extender_waits import ExtenderWaitSnapshot
+from lamina.scheduling.loop.kept_nodes import KeptNode
 from lamina.scheduling.loop.queue_snapshot import QueuedPodSnapshot, QueueSnapshot
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_state import ClusterSnapshot
@@ -45,6 +46,8 @@ class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that wait for extenders; recordings of versions without extenders have none."""
     asked: int = 0
     """The number of the last of these waits."""
+    kept: tuple[KeptNode, ...] = ()
+    """Nodes that place plugins keep for waiting pods."""
     evictions_off_until: float = 0.0
     """See `LoopState.evictions_off_until`."""
 

@@ -11,6 +11,7 @@ from lamina.scheduling.contract.extender_chain import CalledExtender, ExtenderCh
 from lamina.scheduling.contract.status import Code, Status, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle, BindingCycles
 from lamina.scheduling.loop.extender_waits import ExtenderWaits
+from lamina.scheduling.loop.kept_nodes import KeptNodes
 from lamina.scheduling.loop.scheduling_queue import PodBackoff, SchedulingQueue
 from lamina.scheduling.runtime.explanation import Detail
 from lamina.scheduling.runtime.profile import Profile
@@ -42,6 +43,7 @@ class LoopState:
         self.queue = SchedulingQueue(settings.backoff)
         self.chain = ExtenderChain(settings.extenders)
         self.waits = ExtenderWaits()
+        self.kept = KeptNodes()
         self.bindings = BindingCycles(self._give_up, self.plugin_raised, self.chain.binder)
         self.cluster.columns.fact_raised = self._fact_raised
         self.profiles = dict(make_profiles(self.cluster.context))

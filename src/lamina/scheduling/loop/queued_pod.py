@@ -1,7 +1,9 @@
 """Queued pods and the groups in which they wait."""
 
+import math
 from collections.abc import Callable, Hashable
-from typing import Final, TypeAlias
+from numbers import Real
+from typing import Final, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -14,8 +16,27 @@ from lamina.scheduling.runtime.profile import Profile
 GroupKey: TypeAlias = tuple[Hashable, Profile]
 Place: TypeAlias = tuple[float, ...]
 """Result of `sort_key`; smaller keys come first."""
+Turn: TypeAlias = tuple[Place, int]
+"""Order of popped pods: sort key, then serial number."""
+FIRST_TURN: Final[Turn] = ((), 0)
+"""Before all others."""
+LAST_TURN: Final[Turn] = ((math.inf,), 0)
+"""The turn of pods that are popped early: after all active pods."""
+# int and float first: the check against the abstract class Real would dominate the cost of a push.
+NUMBERS: Final = (int, float, Real)
 UNSIGNED: Final = -1
 """An edition that no profile has."""
+
+
+def is_place(key: object) -> TypeGuard[tuple[float, ...]]:
+    """Return whether a plugin's sort key is a tuple of numbers."""
+    if not isinstance(key, tuple):
+        return False
+    # A loop instead of all(): every push runs it, and a generator costs more than its checks.
+    for part in key:  # noqa: SIM110
+        if not isinstance(part, NUMBERS):
+            return False
+    return True
 
 
 class QueuedPodInfo(msgspec.Struct, eq=False):

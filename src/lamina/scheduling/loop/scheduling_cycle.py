@@ -1,25 +1,25 @@
 """Scheduling cycle: evaluate a pod, choose and assume a node, and start its binding cycle; or refuse the pod."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
-from lamina.model.pod import Pod
+from lamina.model.decision import Refusal
+from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import AskExtenders
 from lamina.scheduling.contract.extender_chain import NAME
-from lamina.scheduling.contract.points import Placement
 from lamina.scheduling.contract.status import Code, Status, failed, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.making_room import MakingRoom, RoomResult
 from lamina.scheduling.loop.nominated_room import fits_where_nominated, keeps_nomination, withheld_from
-from lamina.scheduling.loop.scheduling_queue import QueuedPodInfo
+from lamina.scheduling.loop.pod_batches import PodBatches, PodTurn
+from lamina.scheduling.loop.queued_pod import QueuedPodInfo
 from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
 from lamina.scheduling.runtime.explanation import Attempt, broken, explain, groups, node_name
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
-from lamina.scheduling.state.view import everything
 
 NO_ANSWER: Final = "the extenders did not answer within {:g} seconds"
 
@@ -35,6 +35,7 @@ class SchedulingCycle:
         self._evaluations = {
             name: EvaluationCache(profile, state.cluster.columns) for name, profile in state.profiles.items()
         }
+        self._batches = PodBatches(state, self._evaluate, self._follow)
         self.unfinished = False
         """Whether `run` stopped at its limit with pods left in the queue."""
         self.tried: list[str] = []
@@ -44,7 +45,16 @@ class SchedulingCycle:
         """Decide up to *limit* pods; 0 for all that are ready."""
         done = 0
         self.tried.clear()
-        while limit == 0 or done < limit:
+        for plugin in self._state.kept.release(self._waits) if len(self._state.kept) else ():
+            self._state.queue.retry(plugin)
+        while True:
+            over = 0 < limit <= done
+            placed = self._batches.next(last=over)
+            if placed is not None:
+                done += self._follow(placed)
+                continue
+            if over:
+                break
             wait = self._state.waits.take()
             if wait is not None:
                 self.tried.append(wait.queued.profile.name)
@@ -55,10 +65,15 @@ class SchedulingCycle:
             if queued is None:
                 self.unfinished = False
                 return
+            if queued.profile.place and queued.unsorted is None:
+                done += self._batches.place(queued)
+                continue
             self.tried.append(queued.profile.name)
-            many = queued.profile.place and queued.unsorted is None
-            done += self._place_many(queued) if many else self._guarded(queued, self._decide)
+            done += self._guarded(queued, self._decide)
         self.unfinished = len(self._state.queue) > 0 or self._state.waits.answered
+
+    def _waits(self, uid: PodUid) -> bool:
+        return self._state.queue.get(uid) is not None or self._state.waits.get(uid) is not None
 
     def _guarded(self, queued: QueuedPodInfo, attempt: Callable[[QueuedPodInfo], object]) -> int:
         """Run an attempt. If a plugin raises, this attempt fails and other pods are not affected."""
@@ -89,6 +104,10 @@ class SchedulingCycle:
     def _decide(self, queued: QueuedPodInfo) -> None:
         pod = queued.pod
         evaluation = self._evaluate(queued)
+        kept = self._kept_from(queued, evaluation)
+        if kept:
+            withheld = {**evaluation.withheld, **kept}
+            evaluation = self._evaluations[queued.profile.name].without(withheld, pod)
         if self._ask(queued, evaluation):
             return
         row, tied = (-1, 0) if evaluation.stop is not None else self._choose(evaluation, pod)
@@ -238,38 +257,39 @@ class SchedulingCycle:
 
     # -- many pods ---------------------------------------------------------------------------------------------------
 
-    def _place_many(self, first: QueuedPodInfo) -> int:
-        """Pass a batch of pods of one profile to its place plugin; pods it leaves out go through the ordinary cycle."""
-        state, profile = self._state, first.profile
-        plugin = profile.place[0]
-        batch = [first]
-        others: list[QueuedPodInfo] = []
-        while len(batch) < plugin.batch and (queued := state.queue.pop()) is not None:
-            (batch if queued.profile is profile and queued.unsorted is None else others).append(queued)
-        try:
-            placement = plugin.place([queued.pod for queued in batch], everything(state.cluster.columns))
-        except Exception as error:  # noqa: BLE001 - the pods' events report whatever a plugin raises
-            placement = Placement({}, {queued.pod.uid: raised(error) for queued in batch})
-        for queued in batch:
-            self._guarded(queued, lambda one: self._follow(one, placement, plugin.name))
-        for queued in others:
-            self._guarded(queued, self._decide)
-        return len(batch) + len(others)
+    def _follow(self, placed: PodTurn) -> int:
+        """Carry out what the place plugins decided for a pod."""
+        self.tried.append(placed.queued.profile.name)
+        return self._guarded(placed.queued, lambda _: self._attempt_placed(placed))
 
-    def _follow(self, queued: QueuedPodInfo, placement: Placement, plugin: str) -> None:
-        uid = queued.pod.uid
-        if uid in placement.refused:
-            self._refuse_placed(queued, placement.refused[uid].of(plugin))
+    def _attempt_placed(self, placed: PodTurn) -> None:
+        queued, row = placed.queued, placed.row
+        if placed.refused is not None:
+            self._refuse_placed(queued, placed.refused)
             return
-        row = placement.nodes.get(uid, -1)
         evaluation = self._evaluate(queued)
         if self._ask(queued, evaluation):
             return
-        if evaluation.stop is None and 0 <= row < len(evaluation.feasible) and evaluation.feasible[row]:
+        fits = evaluation.stop is None and 0 <= row < len(evaluation.feasible) and evaluation.feasible[row]
+        if fits and not self._kept_from(queued, evaluation, [row], placed.plugin):
             self._send(queued, evaluation, row, 1)
         else:
             # Not placed, or the choice is no longer feasible: another node may be.
             self._decide(queued)
+
+    def _kept_from(
+        self, queued: QueuedPodInfo, evaluation: ShapeEvaluation, rows: Sequence[int] | None = None, plugin: str = ""
+    ) -> dict[int, Refusal]:
+        """Return the feasible rows (or those of *rows*) that are kept for other pods."""
+        kept = self._state.kept
+        if not len(kept):
+            return {}
+        found = {self._state.cluster.row(node): one for node, one in kept.refusals(queued.pod.uid, plugin).items()}
+        return {
+            row: one
+            for row, one in found.items()
+            if row >= 0 and evaluation.feasible[row] and (rows is None or row in rows)
+        }
 
     def _refuse_placed(self, queued: QueuedPodInfo, status: Status) -> None:
         state = self._state

@@ -24,48 +24,37 @@ costs one attempt, however many pods wait. An index finds the groups that a chan
 A plugin that refused a pod can name a retry time (`RetryTimePlugin`); the queue then wakes one pod of its group.
 """
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from numbers import Real
-from typing import Final, TypeGuard, TypeVar
-
-import msgspec
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.status import failed, raised
-from lamina.scheduling.loop.lazy_heap import LazyHeap
+from lamina.scheduling.loop.lazy_heap import LazyHeap, take_due
+from lamina.scheduling.loop.pod_backoff import WINDOW, PodBackoff, window_of
 from lamina.scheduling.loop.queue_snapshot import QueueSnapshot, ShapeNumbers
-from lamina.scheduling.loop.queued_pod import GroupKey, Place, QueuedGroup, QueuedPodInfo, key_of, label_of, restored
+from lamina.scheduling.loop.queued_pod import (
+    LAST_TURN,
+    GroupKey,
+    Place,
+    QueuedGroup,
+    QueuedPodInfo,
+    Turn,
+    is_place,
+    key_of,
+    label_of,
+    restored,
+)
 from lamina.scheduling.loop.retry_index import RetryIndex
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_changes import ClusterChange
 
 __all__ = ["PodBackoff", "QueuedPodInfo", "SchedulingQueue"]
 
-FIRST_BACKOFF: Final = 1.0
-LONGEST_BACKOFF: Final = 10.0
 FLUSH_AFTER: Final = 300.0
-# kube-scheduler's backoffQOrderingWindowDuration, in seconds.
-WINDOW: Final = 1.0
 # Minimum delay in seconds of a retry time: attempts must be apart even without a back-off.
 SOONEST_RETRY: Final = 1.0
 FIRST: Final[Place] = ()
 """Sorts before all other keys."""
-# int and float first: the check against the abstract class Real would dominate the cost of a push.
-NUMBERS: Final = (int, float, Real)
-Waiting = TypeVar("Waiting", bound=Hashable)
-
-
-class PodBackoff(msgspec.Struct, frozen=True):
-    """Duration of the back-off after an attempt, in seconds."""
-
-    first: float = FIRST_BACKOFF
-    longest: float = LONGEST_BACKOFF
-
-    def after(self, attempts: int) -> float:
-        """Return the back-off in seconds after this number of attempts."""
-        # The cap is reached long before 2**32; a larger exponent would overflow.
-        return min(self.longest, self.first * float(2 ** min(max(attempts, 1) - 1, 32)))
 
 
 class SchedulingQueue:
@@ -223,6 +212,37 @@ class SchedulingQueue:
         queued.attempts += 1
         return queued
 
+    def pop_more(self, profile: Profile, most: int) -> list[tuple[Turn, QueuedPodInfo]]:
+        """
+        Remove and return the next pods of a profile, with their turns; other pods keep their places.
+
+        Looks past as many pods of other profiles. As in `pop`, pods in back-off follow only if no pod is active.
+        """
+
+        def wanted(uid: PodUid) -> bool:
+            queued = self._pods[uid]
+            return queued.profile is profile and queued.unsorted is None
+
+        popped: list[tuple[Turn, QueuedPodInfo]] = []
+        for uid, place in self._active.take(wanted, most, most):
+            popped.append(((place, self._pods[uid].serial), self._pods.pop(uid)))
+        if not len(self._active):
+            for uid, _ in self._early.take(wanted, most - len(popped), most):
+                self._resting.discard(uid)
+                popped.append((LAST_TURN, self._pods.pop(uid)))
+        for _, queued in popped:
+            queued.attempts += 1
+        return popped
+
+    def next_active(self) -> tuple[Turn, Profile] | None:
+        """Return the turn and the profile of the active pod that `pop` would return; None if no pod is active."""
+        self._reorder()
+        first = self._active.first()
+        if first is None:
+            return None
+        queued = self._pods[first[1]]
+        return (first[0], queued.serial), queued.profile
+
     # -- time and changes --------------------------------------------------------------------------------------------
 
     def pass_time(self, now: float) -> None:
@@ -232,9 +252,9 @@ class SchedulingQueue:
         for uid in just_refused:
             self._push_early(self._pods[uid])
         rested: list[tuple[float, int, PodUid]] = []
-        for uid in _due(self._resting, now):
+        for uid in take_due(self._resting, now):
             queued = self._pods[uid]
-            window_end = _window(queued.backoff_until) + WINDOW
+            window_end = window_of(queued.backoff_until) + WINDOW
             if self._backing_off(queued):
                 self._resting.put(uid, (window_end, queued.serial))
             else:
@@ -243,9 +263,9 @@ class SchedulingQueue:
         for _, _, uid in sorted(rested):
             self._early.discard(uid)
             self._push_active(self._pods[uid])
-        for uid in _due(self._flush, now):
+        for uid in take_due(self._flush, now):
             self.wake(self._pods[uid])
-        for one in _due(self._timers, now):
+        for one in take_due(self._timers, now):
             if isinstance(one, tuple):
                 self._wake(one)
             else:
@@ -317,7 +337,7 @@ class SchedulingQueue:
         if queued.backoff_until > self.now:
             return True
         rests = queued.backoff_until > queued.queued_at
-        return rests and not queued.broke and _window(queued.backoff_until) == _window(self.now)
+        return rests and not queued.broke and window_of(queued.backoff_until) == window_of(self.now)
 
     def _push_active(self, queued: QueuedPodInfo) -> None:
         queued.place = "active"
@@ -329,7 +349,7 @@ class SchedulingQueue:
         self._early.put(queued.pod.uid, self._early_key(queued))
 
     def _early_key(self, queued: QueuedPodInfo) -> tuple[float, Place, int]:
-        return _window(queued.backoff_until), self._key(queued), queued.serial
+        return window_of(queued.backoff_until), self._key(queued), queued.serial
 
     def _key(self, queued: QueuedPodInfo) -> Place:
         """
@@ -341,7 +361,7 @@ class SchedulingQueue:
         queued.unsorted = None
         try:
             key: object = sort.sort_key(queued, self.now)
-            if _is_place(key):
+            if is_place(key):
                 return key
             queued.unsorted = failed(f"sort_key returned {type(key).__name__}, not a tuple of numbers").of(sort.name)
         except Exception as error:  # noqa: BLE001 - the pod's event reports whatever a plugin raises
@@ -352,7 +372,7 @@ class SchedulingQueue:
         queued.place = "backoff"
         queued.serial = self._next_serial()
         until = queued.backoff_until
-        due = until if until > self.now else _window(until) + WINDOW
+        due = until if until > self.now else window_of(until) + WINDOW
         self._resting.put(queued.pod.uid, (due, queued.serial))
         if queued.broke:
             return
@@ -476,25 +496,3 @@ class SchedulingQueue:
     def _next_serial(self) -> int:
         self._serial += 1
         return self._serial
-
-
-def _window(at: float) -> float:
-    """Return when the window of a time begins, in seconds."""
-    return math.floor(at / WINDOW) * WINDOW
-
-
-def _due(heap: LazyHeap[Waiting, tuple[float, int]], now: float) -> Iterator[Waiting]:
-    """Remove and yield what is due, including entries that are added meanwhile."""
-    while (first := heap.first()) is not None and first[0][0] <= now:
-        heap.discard(first[1])
-        yield first[1]
-
-
-def _is_place(key: object) -> TypeGuard[tuple[float, ...]]:
-    if not isinstance(key, tuple):
-        return False
-    # A loop instead of all(): every push runs it, and a generator costs more than its checks.
-    for part in key:  # noqa: SIM110
-        if not isinstance(part, NUMBERS):
-            return False
-    return True

@@ -13,6 +13,7 @@ from lamina.model.decision import PluginScore
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
+from lamina.scheduling.contract.placement import PlacePlugin
 from lamina.scheduling.contract.plugin_registry import POINTS
 from lamina.scheduling.contract.points import (
     MAX_SCORE,
@@ -25,7 +26,6 @@ from lamina.scheduling.contract.points import (
     NotesPlugin,
     ObjectReaderPlugin,
     PermitPlugin,
-    PlacePlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,

@@ -98,7 +98,7 @@ POINTS = (
             id="an order that says it wrongly",
         ),
         pytest.param(
-            a_class(place=lambda self, pods, nodes: None),
+            a_class(place=lambda self, candidates, nodes, now: None),
             ["has `place` but no `batch` (a number of pods)"],
             id="no batch",
         ),
@@ -155,7 +155,7 @@ def test_everything_wrong_with_a_plugin_is_told(plugin, want):
         pytest.param({"Args": NoArgs}, id="arguments"),
         pytest.param({"reserve": state_pod_node, "unreserve": state_pod_node}, id="reserve and unreserve"),
         pytest.param({"sort_key": lambda self, queued, now: (), "changes_with_time": False}, id="an order"),
-        pytest.param({"place": lambda self, pods, nodes: None, "batch": 16}, id="place"),
+        pytest.param({"place": lambda self, candidates, nodes, now: None, "batch": 16}, id="place"),
         pytest.param({"score": state_pod_nodes, "normalize": state_pod_scores}, id="normalised"),
         pytest.param({"filter": staticmethod(lambda state, pod, nodes: None)}, id="a function without self"),
     ],

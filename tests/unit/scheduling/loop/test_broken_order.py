@@ -1,6 +1,6 @@
 """A queueSort plugin that cannot say, or a signature that cannot be made, costs one pod and not the loop."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,8 +10,9 @@ from lamina.model import events
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
 from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.placement import PlaceCandidate, Placement
 from lamina.scheduling.contract.plugin_registry import NoArgs
-from lamina.scheduling.contract.points import Placement, QueuedPod, Reads
+from lamina.scheduling.contract.points import QueuedPod, Reads
 from lamina.scheduling.state.columns import Ints
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
@@ -67,8 +68,8 @@ class Nobody:
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
-    def place(self, pods: list[Pod], nodes: NodeView) -> Placement:
-        self.seen.append([pod.name for pod in pods])
+    def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
+        self.seen.append([one.pod.name for one in candidates])
         return Placement({})
 
 

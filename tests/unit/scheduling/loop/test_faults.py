@@ -12,8 +12,9 @@ from lamina.model.pod import Pod
 from lamina.model.taints import PREFER_NO_SCHEDULE, Taint
 from lamina.scheduling.contract.commands import Bind, Command, DoWork, ReportUnschedulable, WakeAt
 from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.placement import PlaceCandidate, Placement
 from lamina.scheduling.contract.plugin_registry import NoArgs
-from lamina.scheduling.contract.points import Placement, Reads, Verdicts, Wait, Work
+from lamina.scheduling.contract.points import Reads, Verdicts, Wait, Work
 from lamina.scheduling.contract.status import SKIP, Status, failed
 from lamina.scheduling.contract.waiting_pods import WaitingPods
 from lamina.scheduling.loop.loop_state import LoopSettings
@@ -128,7 +129,8 @@ class First:
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
-    def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
+    def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
+        pods = [one.pod for one in candidates]
         if pods[0].name == "raise":
             raise ZeroDivisionError("place")
         return Placement({pod.uid: 99 if pod.name == "beyond" else 0 for pod in pods})

@@ -11,8 +11,9 @@ from lamina.model.pod import Pod, PodUid
 from lamina.model.taints import NO_SCHEDULE, Taint
 from lamina.scheduling.contract.commands import Bind, Command, Evict, Nominate, ReportUnschedulable
 from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.placement import PlaceCandidate, Placement
 from lamina.scheduling.contract.plugin_registry import NoArgs
-from lamina.scheduling.contract.points import Placement, PostFilterResult, PreFilterResult
+from lamina.scheduling.contract.points import PostFilterResult, PreFilterResult
 from lamina.scheduling.contract.status import Status, unresolvable, unschedulable
 from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.plugin_context import PluginContext
@@ -31,7 +32,8 @@ class AllOrNone:
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
-    def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
+    def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
+        pods = [one.pod for one in candidates]
         self.asked.append([pod.name for pod in pods])
         team = [pod for pod in pods if "team" in pod.labels]
         free = nodes.free("cpu").copy()
@@ -53,8 +55,8 @@ class Stubborn:
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
-    def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
-        return Placement({pod.uid: 0 for pod in pods})
+    def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
+        return Placement({one.pod.uid: 0 for one in candidates})
 
 
 class Bully:
