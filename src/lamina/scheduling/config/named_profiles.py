@@ -57,6 +57,12 @@ def _lamina(weight: int, barrier: tuple[float, float, float, float], *, more: st
     )
 
 
+def _backfill(reservations: str) -> str:
+    """Return lamina-balanced with Backfill."""
+    balanced = _lamina(5, (0.5, 0.8, 5, 0.10), more="      - name: Backfill\n")
+    return f"{balanced}  - name: Backfill\n    args:\n      reservations: {reservations}\n"
+
+
 KUBE_DEFAULT: Final = "kube-default"
 
 NAMED: Final[dict[str, tuple[str, str]]] = {
@@ -147,6 +153,14 @@ profiles:
         - name: cpu
         - name: memory
 """,
+    ),
+    "easy": (
+        "batch jobs in order of arrival; later ones start early where they do not delay the first (EASY backfill)",
+        _backfill("first"),
+    ),
+    "conservative": (
+        "batch jobs in order of arrival; later ones start early where they delay no other (conservative backfill)",
+        _backfill("all"),
     ),
 }
 

@@ -30,7 +30,7 @@ class BackfillArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """
     How many jobs a decision looks at. EASY: behind the first one; 0 is first come, first served.
 
-    Conservative: that get a reservation. Jobs that wait behind them do not start.
+    Conservative: how many jobs have a reservation. Those behind them do not start.
     """
     order: JobOrder = "queue"
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from lamina.scheduling.plugins.batch.backfill.running_pods import PodEnds
+from lamina.scheduling.plugins.batch.backfill.running_pods import PodEnds, add_amounts
 from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
     ChosenRows,
     Room,
@@ -44,7 +44,7 @@ class Availability:
         done = 0
         for step in kept:
             later = self._rooms[-1].copy()
-            np.add.at(later, (slice(None), ends.rows[done : last[step]]), ends.amounts[:, done : last[step]])
+            add_amounts(later, ends.rows[done : last[step]], ends.amounts[:, done : last[step]])
             self._starts.append(float(times[step]))
             self._rooms.append(later)
             done = last[step]
@@ -89,7 +89,7 @@ class Availability:
         """Give back what `occupy` took."""
         for index in self._window(self._index(start), start + job.walltime):
             for part, used in zip(job.parts, rows, strict=True):
-                np.add.at(self._rooms[index], (slice(None), used), part.needs[:, np.newaxis])
+                add_amounts(self._rooms[index], used, part.needs[:, np.newaxis])
 
     def _window(self, first: int, end: float) -> Sequence[int]:
         """Return the segments from *first* on that begin before *end*."""

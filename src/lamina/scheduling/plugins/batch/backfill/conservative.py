@@ -14,12 +14,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lamina.scheduling.plugins.batch.backfill.args import JobOrder
+from lamina.scheduling.plugins.batch.backfill.args import BackfillArgs
 from lamina.scheduling.plugins.batch.backfill.availability import Availability
-from lamina.scheduling.plugins.batch.backfill.running_pods import PodEnds
+from lamina.scheduling.plugins.batch.backfill.running_pods import ClusterRoom
 from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
     ChosenRows,
-    Room,
     Schedule,
     WaitingJob,
     ordered,
@@ -29,16 +28,13 @@ from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
 
 def schedule_conservative(
     jobs: Sequence[WaitingJob],
-    room: Room,
-    ends: PodEnds,
-    now: float,
-    depth: int,
-    order: JobOrder,
+    cluster: ClusterRoom,
+    args: BackfillArgs,
     reserved: Mapping[str, tuple[float, ChosenRows]],
 ) -> Schedule:
     """Return which of *jobs*, given in queue order, start now, and reservations for the others; *reserved* are kept."""
-    schedule = Schedule()
-    plan = Availability(room, ends, now)
+    schedule, now = Schedule(), cluster.now
+    plan = Availability(cluster.room, cluster.ends, now)
     known = [job for job in jobs if job.name in reserved]
     kept: dict[str, tuple[float, ChosenRows]] = {}
     for job in sorted(known, key=lambda job: reserved[job.name][0]):
@@ -46,31 +42,25 @@ def schedule_conservative(
         start = max(start, now)
         if plan.keep(job, start, rows):
             kept[job.name] = start, rows
-    for job in ordered(_considered(jobs, kept, depth), order):
+    # Jobs that count for the depth: those that wait, and those that had a reservation and are not settled yet.
+    waiting = len(kept)
+    for job in ordered(jobs, args.order):
         before = kept.get(job.name)
         if before is not None:
             plan.vacate(job, *before)
+        elif waiting >= args.depth:
+            continue
+        else:
+            waiting += 1
         found = plan.earliest(job, np.inf if before is None else before[0]) or before
         if found is None:
             continue
         plan.occupy(job, *found)
         if found[0] <= now:
             schedule.started.append((job, found[1]))
+            waiting -= 1
             continue
         schedule.reserved[job.name] = found
-        if place_job(job, room, now=True) is not None:
+        if place_job(job, cluster.room, now=True) is not None:
             schedule.held_back.add(job.name)
     return schedule
-
-
-def _considered(jobs: Sequence[WaitingJob], kept: Mapping[str, object], depth: int) -> list[WaitingJob]:
-    """Return the jobs with a reservation, and the first others up to the depth."""
-    left = depth - len(kept)
-    found: list[WaitingJob] = []
-    for job in jobs:
-        if job.name not in kept:
-            left -= 1
-            if left < 0:
-                continue
-        found.append(job)
-    return found

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lamina.scheduling.plugins.batch.backfill.args import JobOrder
-from lamina.scheduling.plugins.batch.backfill.running_pods import PodEnds
+from lamina.scheduling.plugins.batch.backfill.args import BackfillArgs
+from lamina.scheduling.plugins.batch.backfill.running_pods import ClusterRoom, PodEnds, add_amounts
 from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
     AlikePods,
     ChosenRows,
@@ -110,10 +110,9 @@ class Reservation:
         return self._places[rows] - self._count(rows, needs)
 
 
-def schedule_easy(
-    jobs: Sequence[WaitingJob], room: Room, ends: PodEnds, now: float, depth: int, order: JobOrder
-) -> Schedule:
-    """Return which of *jobs*, given in queue order, start now; *room* is changed to what they leave."""
+def schedule_easy(jobs: Sequence[WaitingJob], cluster: ClusterRoom, args: BackfillArgs) -> Schedule:
+    """Return which of *jobs*, given in queue order, start now."""
+    now, room, ends = cluster.now, cluster.room, cluster.ends
     schedule = Schedule()
     waiting, blocked = iter(jobs), 0
     reservation: Reservation | None = None
@@ -124,17 +123,17 @@ def schedule_easy(
             schedule.started.append((job, rows))
             ends = _with(ends, job, rows, now)
             continue
-        reservation = _reserve(job, room, ends, now)
+        reservation = _reserve(job, room, ends)
         if reservation is not None:
             schedule.reserved[job.name] = (reservation.at, ())
             break
         blocked += 1
-        if blocked > depth:
+        if blocked > args.depth:
             break
     if reservation is None:
         return schedule
-    candidates = [job for job, _ in zip(waiting, range(depth - blocked), strict=False)]
-    for job in ordered(candidates, order):
+    candidates = [job for job, _ in zip(waiting, range(args.depth - blocked), strict=False)]
+    for job in ordered(candidates, args.order):
         rows = place_job(job, room, now=True)
         if rows is None:
             continue
@@ -182,7 +181,7 @@ def _with(ends: PodEnds, job: WaitingJob, chosen: ChosenRows, now: float) -> Pod
     )
 
 
-def _reserve(job: WaitingJob, room: Room, ends: PodEnds, now: float) -> Reservation | None:
+def _reserve(job: WaitingJob, room: Room, ends: PodEnds) -> Reservation | None:
     """Return the reservation of a job; None if no end of a running pod lets it fit."""
     if place_job(job, room, now=False) is not None:
         # A filter refuses it for another reason than resources: no end is known to change that.
@@ -208,5 +207,5 @@ def _steps(ends: PodEnds) -> tuple[list[float], list[int]]:
 
 def _room_after(room: Room, ends: PodEnds, count: int) -> Room:
     later = room.copy()
-    np.add.at(later, (slice(None), ends.rows[:count]), ends.amounts[:, :count])
+    add_amounts(later, ends.rows[:count], ends.amounts[:, :count])
     return later

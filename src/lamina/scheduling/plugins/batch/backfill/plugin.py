@@ -13,13 +13,13 @@ import numpy as np
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import PODS
 from lamina.model.walltime import walltime_of, walltime_problem
-from lamina.scheduling.contract.placement import Candidate, Placement
+from lamina.scheduling.contract.placement import PlaceCandidate, Placement
 from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.plugins.batch.backfill.args import NAME, BackfillArgs
 from lamina.scheduling.plugins.batch.backfill.conservative import schedule_conservative
 from lamina.scheduling.plugins.batch.backfill.easy import schedule_easy
 from lamina.scheduling.plugins.batch.backfill.job_list import JobList
-from lamina.scheduling.plugins.batch.backfill.running_pods import RunningPods
+from lamina.scheduling.plugins.batch.backfill.running_pods import ClusterRoom, RunningPods
 from lamina.scheduling.plugins.batch.backfill.waiting_jobs import AlikePods, ChosenRows, Schedule, WaitingJob
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.columns import LARGEST, Ints
@@ -66,7 +66,7 @@ class Backfill:
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
-    def place(self, candidates: Sequence[Candidate], nodes: NodeView, now: float) -> Placement:
+    def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
         """Start what fits and delays no reservation; refuse all others."""
         batch = {candidate.pod.uid for candidate in candidates}
         for candidate in candidates:
@@ -80,10 +80,11 @@ class Backfill:
             if batch.issuperset(uids):
                 placed.update(zip(uids, np.concatenate(rows).tolist(), strict=True))
                 self._list.remove(job.name)
+        self._running.fact.begin(placed, now)
         refused = {uid: self._reason(uid, schedule) for uid in batch - placed.keys() if self._list.job_of(uid)}
         return Placement(placed, refused)
 
-    def _learn(self, candidate: Candidate) -> None:
+    def _learn(self, candidate: PlaceCandidate) -> None:
         """Remember a candidate with its evaluation, unless no node could run it."""
         pod = candidate.pod
         if not candidate.possible.any():
@@ -104,15 +105,15 @@ class Backfill:
     def _schedule(self, jobs: Sequence[WaitingJob], nodes: NodeView, now: float) -> Schedule:
         args, names = self._args, tuple(self._resources)
         room = np.array([nodes.free(name) for name in names], dtype=np.int64)
-        ends = nodes.fact(self._running).ends(names, now)
+        cluster = ClusterRoom(now, room, nodes.fact(self._running).ends(names, now))
         if args.reservations == "first":
-            return schedule_easy(jobs, room, ends, now, args.depth, args.order)
+            return schedule_easy(jobs, cluster, args)
         kept = {
             name: (start, rows)
             for name, (start, chosen) in self._promises.items()
             if (rows := self._rows(chosen)) is not None
         }
-        return schedule_conservative(jobs, room, ends, now, args.depth, args.order, kept)
+        return schedule_conservative(jobs, cluster, args, kept)
 
     def _rows(self, chosen: tuple[tuple[str, ...], ...]) -> ChosenRows | None:
         """Return the rows of nodes; None if one has left."""
@@ -128,7 +129,9 @@ class Backfill:
         first = jobs[: 2 * self._args.depth + 100]
         self._near = {job.name for job in first}
         self._filtered = {
-            job.name for job in first if any((part.possible & ~part.fits).any() and not part.fits.any() for part in job.parts)
+            job.name
+            for job in first
+            if any((part.possible & ~part.fits).any() and not part.fits.any() for part in job.parts)
         }
 
     def _reason(self, uid: PodUid, schedule: Schedule) -> Status:

@@ -1,11 +1,11 @@
 """
 Node fact of Backfill: the placed pods that have a walltime, and when they will have ended.
 
-Pods without a walltime never end as far as a plan is concerned, so they are not kept. A pod that is assumed, and not
-known to be bound, starts now.
+Pods without a walltime never end as far as a plan is concerned, so they are not kept. A pod whose start is not known
+yet started when the plugin placed it, or else starts now.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -34,10 +34,19 @@ class PodEnds(msgspec.Struct, frozen=True):
     """What each pod frees: a line for each resource, a column for each pod."""
 
 
+class ClusterRoom(msgspec.Struct, frozen=True):
+    """What is free now, and what running pods will free."""
+
+    now: float
+    room: Ints
+    """Free amounts: a line for each resource, a column for each node. A decision takes from it what it uses."""
+    ends: PodEnds
+
+
 class RunningPods:
     """Placed pods with a walltime, by slot."""
 
-    __slots__ = ("_kinds", "_numbers", "_slots", "_spare", "_table", "_times")
+    __slots__ = ("_begun", "_kinds", "_numbers", "_slots", "_spare", "_table", "_times")
 
     def __init__(self) -> None:
         """Start without pods."""
@@ -47,6 +56,8 @@ class RunningPods:
         """Row and kind of each pod."""
         self._times: Floats = np.zeros((2, FIRST_SLOTS))
         """Start (infinity: unknown) and walltime of each pod."""
+        self._begun: dict[PodUid, float] = {}
+        """When pods were placed whose start is not known yet."""
         self._kinds: list[Amounts] = []
         self._numbers: dict[Amounts, int] = {}
 
@@ -72,8 +83,18 @@ class RunningPods:
             self._times = grown(self._times, slot + 1)
         self._slots[pod.uid] = slot
         self._table[:, slot] = row, self._kind(pod.requests)
-        self._times[:, slot] = started(pod), walltime_of(pod)
+        start = started(pod)
+        if start < np.inf:
+            self._begun.pop(pod.uid, None)
+        else:
+            start = self._begun.get(pod.uid, start)
+        self._times[:, slot] = start, walltime_of(pod)
         return True
+
+    def begin(self, uids: Iterable[PodUid], now: float) -> None:
+        """Note that pods are placed now."""
+        known = {uid: at for uid, at in self._begun.items() if uid in self._slots}
+        self._begun = known | dict.fromkeys(uids, now)
 
     def remove(self, row: int, pod: Pod) -> bool:
         """Stop counting a pod."""
@@ -120,3 +141,9 @@ class RunningPods:
         self._kinds = [*(self._kinds[kind] for kind in used.tolist()), requests]
         self._numbers = {kind: number for number, kind in enumerate(self._kinds)}
         return len(self._kinds) - 1
+
+
+def add_amounts(room: Ints, rows: Ints, amounts: Ints) -> None:
+    """Add to the room on *rows*, which may repeat: *amounts* has a column for each of them, or one for all."""
+    for line, more in zip(room, amounts, strict=True):
+        np.add.at(line, rows, more)

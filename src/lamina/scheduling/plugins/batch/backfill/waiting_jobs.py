@@ -13,6 +13,7 @@ import numpy as np
 
 from lamina.model.pod import PodUid
 from lamina.scheduling.plugins.batch.backfill.args import JobOrder
+from lamina.scheduling.plugins.batch.backfill.running_pods import add_amounts
 from lamina.scheduling.state.columns import Bools, Ints
 
 Room = Ints
@@ -112,8 +113,7 @@ def place_job(job: WaitingJob, room: Room, *, now: bool) -> ChosenRows | None:
 
 def occupy(room: Room, needs: Ints, rows: Ints) -> None:
     """Take what pods on *rows* need, once for each row in the list."""
-    if len(rows):
-        np.subtract.at(room, (slice(None), rows), needs[:, np.newaxis])
+    add_amounts(room, rows, -needs[:, np.newaxis])
 
 
 def occupy_all(room: Room, job: WaitingJob, chosen: ChosenRows) -> None:
