@@ -5,12 +5,12 @@ Batch schedulers implement it: gangs, backfill, min-cost flow. It runs before th
 out go through that cycle.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from lamina.model.pod import PodUid
+from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.points import Plugin, QueuedPod
 from lamina.scheduling.contract.status import Status
 from lamina.scheduling.state.columns import Bools, Ints
@@ -81,4 +81,22 @@ class PlacePlugin(Plugin, Protocol):
 
     def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
         """Choose nodes for any subset of *candidates*, which are in queue order; *now* is in seconds."""
+        ...
+
+
+@runtime_checkable
+class GroupingPlugin(PlacePlugin, Protocol):
+    """
+    Decides some pods only together, such as the pods of a gang.
+
+    When one of them is popped, the queue hands out all of them in one batch, also beyond the batch size. Refused ones
+    wait together: a change that helps wakes them once.
+    """
+
+    def group(self, pod: Pod) -> str:
+        """Return a name for the pods that are decided with *pod*; empty if it is decided alone."""
+        ...
+
+    def members(self, group: str) -> Collection[PodUid]:
+        """Return the pods of a group. Those that do not wait are ignored, and so are those that a gate still holds."""
         ...

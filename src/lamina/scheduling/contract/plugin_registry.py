@@ -15,7 +15,7 @@ import msgspec
 
 from lamina.model.errors import LaminaError, WiringError
 from lamina.scheduling.contract import points
-from lamina.scheduling.contract.placement import PlacePlugin
+from lamina.scheduling.contract.placement import GroupingPlugin, PlacePlugin
 from lamina.scheduling.contract.points import Plugin, Reads
 from lamina.scheduling.state.cluster_changes import ChangeKind
 from lamina.scheduling.state.cluster_objects import EFFECTS
@@ -48,6 +48,8 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.ScoreNodePlugin, "score_node", "score"),
     (points.FactsPlugin, "facts", "score"),
     (points.ExplainPlugin, "explain", "score"),
+    (GroupingPlugin, "group", "place"),
+    (GroupingPlugin, "members", "place"),
     (points.NotesPlugin, "notes", ""),
     (points.ReservePlugin, "unreserve", "reserve"),
     (points.SignPlugin, "sign", ""),

@@ -123,6 +123,12 @@ class Loop:
             # Plugins can allow or refuse waiting pods in any call, not only in `permit`.
             self._state.do(*self.bindings.settle())
         self._cycle.run(limit)
+        if len(self.bindings.waiting):
+            # A plugin can refuse waiting pods when it refuses one that belongs to them. The room that they leave may
+            # help others.
+            before = len(self.bindings)
+            self._state.do(*self.bindings.settle())
+            self._cycle.unfinished = self._cycle.unfinished or len(self.bindings) < before
         self._ask_to_be_woken()
         commands, self._state.commands = self._state.commands, []
         return commands
@@ -195,6 +201,10 @@ class Loop:
             self.waits.restore(snapshot.asked, snapshot.waits, labels)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot is inconsistent ({type(error).__name__}: {error})") from error
+        for placed in self.cluster.cache:
+            self.followers.notice(events.PodSeen(placed.pod), self.now)
+        for queued in queued_in(snapshot):
+            self.followers.notice(events.PodSeen(queued.pod), self.now)
         self._state.kept.restore(snapshot.kept)
         self._state.changes = snapshot.changes
         self._state.evictions_off_until = snapshot.evictions_off_until

@@ -9,10 +9,11 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Bind, Command, DoWork, Nominate, ReportPluginError, ReportUnschedulable
 from lamina.scheduling.contract.extender_chain import CalledExtender, ExtenderChain
 from lamina.scheduling.contract.status import Code, Status, raised
+from lamina.scheduling.loop.batch_queue import BatchQueue
 from lamina.scheduling.loop.binding_cycle import BindingCycle, BindingCycles
 from lamina.scheduling.loop.extender_waits import ExtenderWaits
 from lamina.scheduling.loop.kept_nodes import KeptNodes
-from lamina.scheduling.loop.scheduling_queue import PodBackoff, SchedulingQueue
+from lamina.scheduling.loop.scheduling_queue import PodBackoff
 from lamina.scheduling.runtime.explanation import Detail
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
@@ -40,7 +41,7 @@ class LoopState:
         """Start at time 0 with an empty cluster."""
         self.settings = settings
         self.cluster = ClusterState()
-        self.queue = SchedulingQueue(settings.backoff)
+        self.queue = BatchQueue(settings.backoff)
         self.chain = ExtenderChain(settings.extenders)
         self.waits = ExtenderWaits()
         self.kept = KeptNodes()

@@ -8,14 +8,14 @@ order: pods of other profiles that come before it are decided before it.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.contract.placement import Placement, PlacePlugin
+from lamina.scheduling.contract.placement import GroupingPlugin, Placement, PlacePlugin
 from lamina.scheduling.contract.status import Status, raised
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.queued_pod import FIRST_TURN, QueuedPodInfo, Turn
@@ -39,6 +39,8 @@ class PodTurn(msgspec.Struct, frozen=True):
     row: int = -1
     """-1 if no plugin chose a node."""
     refused: Status | None = None
+    group: str = ""
+    """The group that it is decided with and waits with."""
 
 
 class BatchEvaluations:
@@ -165,7 +167,7 @@ class PodBatches:
         """
         plugins = first.profile.place
         most = min(plugin.batch for plugin in plugins)
-        left = [(FIRST_TURN, first), *self._state.queue.pop_more(first.profile, most - 1)]
+        left = self._with_groups([(FIRST_TURN, first), *self._state.queue.pop_more(first.profile, most - 1)])
         done = 0
         for plugin in plugins[:-1]:
             placed = self._asked(plugin, left)
@@ -178,6 +180,29 @@ class PodBatches:
         placed = self._asked(plugins[-1], left)
         self._pending = deque(sorted([*self._pending, *placed], key=lambda one: one.turn))
         return done
+
+    def _with_groups(self, popped: list[tuple[Turn, QueuedPodInfo]]) -> list[tuple[Turn, QueuedPodInfo]]:
+        """Add the pods that are decided with those popped; they get the turn of the first one of their group."""
+        plugins = popped[0][1].profile.place
+        if not any(isinstance(plugin, GroupingPlugin) for plugin in plugins):
+            return popped
+        turns: dict[str, Turn] = {}
+        found: list[tuple[Turn, QueuedPodInfo]] = []
+        for turn, queued in popped:
+            group, members = _group_of(queued.pod, plugins)
+            if not group or group in turns:
+                found.append((turns.get(group, turn), queued))
+                continue
+            turns[group] = turn
+            found.append((turn, queued))
+            for uid in members:
+                waiting = self._state.queue.get(uid)
+                if waiting is None or waiting.profile is not queued.profile:
+                    continue
+                taken = self._state.queue.take(uid)
+                if taken is not None:
+                    found.append((turn, taken))
+        return sorted(found, key=lambda one: one[0])
 
     def _asked(self, plugin: PlacePlugin, pods: Sequence[tuple[Turn, QueuedPodInfo]]) -> list[PodTurn]:
         """Call a plugin, and return the pods with what it decided."""
@@ -193,7 +218,8 @@ class PodBatches:
         for turn, queued in pods:
             refused, row = placement.refused.get(queued.pod.uid), placement.nodes.get(queued.pod.uid, -1)
             if refused is not None:
-                decided.append(PodTurn(queued, turn, plugin.name, -1, refused.of(plugin.name)))
+                group, _ = _group_of(queued.pod, [plugin])
+                decided.append(PodTurn(queued, turn, plugin.name, -1, refused.of(plugin.name), group))
             else:
                 decided.append(PodTurn(queued, turn, "" if row < 0 else plugin.name, row))
         return decided
@@ -207,3 +233,16 @@ class PodBatches:
                     nodes[node.name] = nodes.get(node.name, frozenset()) | {uid}
         if self._state.kept.keep(plugin, nodes):
             self._state.queue.retry(plugin)
+
+
+def _group_of(pod: Pod, plugins: Sequence[PlacePlugin]) -> tuple[str, Collection[PodUid]]:
+    """Return the group that the first of *plugins* names for a pod, and its members; an empty name without one."""
+    for plugin in plugins:
+        if isinstance(plugin, GroupingPlugin):
+            try:
+                group = plugin.group(pod)
+                if group:
+                    return f"{plugin.name} {group}", tuple(plugin.members(group))
+            except Exception:  # noqa: BLE001, S112 - the pod is decided alone, and `place` raises again
+                continue
+    return "", ()

@@ -265,7 +265,7 @@ class SchedulingCycle:
     def _attempt_placed(self, placed: PodTurn) -> None:
         queued, row = placed.queued, placed.row
         if placed.refused is not None:
-            self._refuse_placed(queued, placed.refused)
+            self._refuse_placed(queued, placed.refused, placed.group)
             return
         evaluation = self._evaluate(queued)
         if self._ask(queued, evaluation):
@@ -291,13 +291,13 @@ class SchedulingCycle:
             if row >= 0 and evaluation.feasible[row] and (rows is None or row in rows)
         }
 
-    def _refuse_placed(self, queued: QueuedPodInfo, status: Status) -> None:
+    def _refuse_placed(self, queued: QueuedPodInfo, status: Status, group: str) -> None:
         state = self._state
         attempt = Attempt(state.now, queued.attempts, stop=status)
         decision = explain(self._evaluate(queued), queued.pod, attempt, state.settings.detail)
         broke = status.code is Code.ERROR
         self._review_nomination(queued, broke=broke)
-        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True)
+        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True, beside=group)
         self._state.report_unschedulable(queued.pod, decision)
 
 

@@ -33,12 +33,10 @@ from lamina.scheduling.loop.lazy_heap import LazyHeap, take_due
 from lamina.scheduling.loop.pod_backoff import WINDOW, PodBackoff, window_of
 from lamina.scheduling.loop.queue_snapshot import QueueSnapshot, ShapeNumbers
 from lamina.scheduling.loop.queued_pod import (
-    LAST_TURN,
     GroupKey,
     Place,
     QueuedGroup,
     QueuedPodInfo,
-    Turn,
     is_place,
     key_of,
     label_of,
@@ -147,12 +145,14 @@ class SchedulingQueue:
         broke: bool = False,
         stale: bool = False,
         alone: bool = False,
+        beside: str = "",
     ) -> None:
         """
         Put a pod back after an attempt that did not place it.
 
         *broke*: the attempt ended with an error, not a refusal. *stale*: the cluster changed after the decision, so the
-        pod must not wait for another change. *alone*: the result does not apply to other pods of its shape.
+        pod must not wait for another change. *alone*: the result does not apply to other pods of its shape. *beside*: it
+        waits with the pods that were put back with the same name.
         """
         queued.refused_by = refused_by
         queued.broke = broke
@@ -165,7 +165,7 @@ class SchedulingQueue:
             return
         queued.place = "unschedulable"
         woken_from = queued.group
-        self._join_group(queued, alone=alone)
+        self._join_group(queued, beside or (queued.pod.uid if alone else None))
         if woken_from is not None and woken_from != queued.group:
             # It was woken for its group but did not rejoin it (it waits alone, or changed): wake the next pod.
             self._wake(woken_from)
@@ -211,37 +211,6 @@ class SchedulingQueue:
         queued = self._pods.pop(uid)
         queued.attempts += 1
         return queued
-
-    def pop_more(self, profile: Profile, most: int) -> list[tuple[Turn, QueuedPodInfo]]:
-        """
-        Remove and return the next pods of a profile, with their turns; other pods keep their places.
-
-        Looks past as many pods of other profiles. As in `pop`, pods in back-off follow only if no pod is active.
-        """
-
-        def wanted(uid: PodUid) -> bool:
-            queued = self._pods[uid]
-            return queued.profile is profile and queued.unsorted is None
-
-        popped: list[tuple[Turn, QueuedPodInfo]] = []
-        for uid, place in self._active.take(wanted, most, most):
-            popped.append(((place, self._pods[uid].serial), self._pods.pop(uid)))
-        if not len(self._active):
-            for uid, _ in self._early.take(wanted, most - len(popped), most):
-                self._resting.discard(uid)
-                popped.append((LAST_TURN, self._pods.pop(uid)))
-        for _, queued in popped:
-            queued.attempts += 1
-        return popped
-
-    def next_active(self) -> tuple[Turn, Profile] | None:
-        """Return the turn and the profile of the active pod that `pop` would return; None if no pod is active."""
-        self._reorder()
-        first = self._active.first()
-        if first is None:
-            return None
-        queued = self._pods[first[1]]
-        return (first[0], queued.serial), queued.profile
 
     # -- time and changes --------------------------------------------------------------------------------------------
 
@@ -408,9 +377,9 @@ class SchedulingQueue:
         if key is not None:
             self._wake(key)
 
-    def _join_group(self, queued: QueuedPodInfo, *, alone: bool = False) -> None:
-        shape = queued.pod.uid if alone or queued.shape is None else queued.shape
-        queued.group = key = (shape, queued.profile)
+    def _join_group(self, queued: QueuedPodInfo, name: str | None) -> None:
+        shape = queued.pod.uid if queued.shape is None else queued.shape
+        queued.group = key = (shape if name is None else name, queued.profile)
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = QueuedGroup(key, self._next_serial())

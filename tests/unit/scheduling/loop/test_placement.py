@@ -12,7 +12,7 @@ from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulab
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.placement import PlaceCandidate, Placement
 from lamina.scheduling.contract.plugin_registry import NoArgs
-from lamina.scheduling.contract.status import unschedulable
+from lamina.scheduling.contract.status import Status, unresolvable, unschedulable
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.runtime.profile import Profile
@@ -260,3 +260,75 @@ def test_a_refusing_plugin_can_name_the_time_of_the_next_attempt(retry_at: float
     counts.append(len(attempts))
 
     assert want == counts
+
+
+class Teams:
+    """Decides the pods of a team together: all of them on the first node, or none until there are *size* of them."""
+
+    name: ClassVar = "Teams"
+    batch: ClassVar = 2
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED})
+    asked: ClassVar[list[list[str]]] = []
+    seen: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
+        self.seen.clear()
+        self.asked.clear()
+
+    def pod_seen(self, pod: Pod, now: float) -> None:
+        self.seen[pod.uid] = pod.labels.get("team", "")
+
+    def pod_gone(self, uid: PodUid, now: float) -> None:
+        self.seen.pop(uid, None)
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        team = pod.labels.get("team", "")
+        return unresolvable("the team is not complete") if team and len(self.members(team)) < 3 else None
+
+    def group(self, pod: Pod) -> str:
+        return pod.labels.get("team", "")
+
+    def members(self, group: str) -> list[PodUid]:
+        return [PodUid(uid) for uid, team in self.seen.items() if team == group]
+
+    def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
+        self.asked.append([one.pod.name for one in candidates])
+        if nodes.total < 2:
+            return Placement({}, {one.pod.uid: unschedulable("one node is too few") for one in candidates})
+        return Placement({one.pod.uid: 0 for one in candidates})
+
+
+def member(name: str, **more: int) -> Pod:
+    return a_pod(name, cpu=1, labels={"team": "t"}, **more)  # type: ignore[arg-type]
+
+
+def test_a_group_is_handed_out_whole_once_its_gate_opens_and_beyond_the_batch_size():
+    loop = a_loop([*CORE, Teams])
+    loop.feed(*nodes(n1=8, n2=8))
+    first = loop.feed(*see(member("a"), member("b")))
+    counts = loop.queue.counts()["gated"]
+    second = loop.feed(*see(member("c"), a_pod("x", cpu=1)))
+
+    assert ([], 2) == (brief(first), counts)
+    assert [["c", "a", "b", "x"]] == Teams.asked
+    assert ["c -> n1", "a -> n1", "b -> n1", "x -> n1"] == brief(second)
+
+
+def test_a_refused_group_waits_together_and_comes_back_together():
+    loop = a_loop([*CORE, Teams])
+    loop.feed(*nodes(n1=8), *see(*map(member, "abc")))
+    again = loop.feed(events.NodeSeen(a_node("n2")), events.TimePassed(1.0))
+
+    assert ([["c", "a", "b"]] * 2, ["c -> n1", "a -> n1", "b -> n1"]) == (
+        [sorted(asked, key="cab".index) for asked in Teams.asked],
+        sorted(brief(again), key=lambda line: "cab".index(line[0])),
+    )
+
+
+def test_a_restored_loop_knows_the_members_of_waiting_groups():
+    loop, again = a_loop([*CORE, Teams]), a_loop([*CORE, Teams])
+    loop.feed(*nodes(n1=8), *see(*map(member, "ab")))
+    Teams.seen.clear()
+    again.restore(loop.snapshot())
+
+    assert ["a", "b"] == sorted(Teams.seen)
