@@ -52,6 +52,8 @@ RANKS = {
     "random": [],
     "least-allocated": [("NodeResourcesFit", 1)],
     "most-allocated": [("NodeResourcesFit", 1)],
+    "easy": [*DEFAULTS, ("LayerLocality", 5)],
+    "conservative": [*DEFAULTS, ("LayerLocality", 5)],
 }
 
 
@@ -126,7 +128,7 @@ def test_the_balanced_one_is_the_default():
         pytest.param(
             "xyz",
             "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, kube-default, "
-            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 1 more",
+            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 3 more",
             id="not at all",
         ),
     ],

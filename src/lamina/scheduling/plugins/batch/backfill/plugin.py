@@ -2,25 +2,32 @@
 Backfill: jobs start in order, and later ones start early where they delay no job with a reservation.
 
 The plugin decides about all pods of its profile, so the ordinary cycle sees only those that no node could run even if
-it were empty. Jobs that wait are remembered from batch to batch; their reservations hold for jobs that arrive alone.
+it were empty. All pods are one group: a job that arrives is decided together with those that wait before it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import ClassVar, Final
 
+import msgspec
 import numpy as np
 
 from lamina.model.pod import Pod, PodUid
-from lamina.model.resources import PODS
+from lamina.model.resources import PODS, Amounts
 from lamina.model.walltime import walltime_of, walltime_problem
 from lamina.scheduling.contract.placement import PlaceCandidate, Placement
 from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.plugins.batch.backfill.args import NAME, BackfillArgs
 from lamina.scheduling.plugins.batch.backfill.conservative import schedule_conservative
 from lamina.scheduling.plugins.batch.backfill.easy import schedule_easy
-from lamina.scheduling.plugins.batch.backfill.job_list import JobList
 from lamina.scheduling.plugins.batch.backfill.running_pods import ClusterRoom, RunningPods
-from lamina.scheduling.plugins.batch.backfill.waiting_jobs import AlikePods, ChosenRows, Schedule, WaitingJob
+from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
+    AlikePods,
+    ChosenRows,
+    Schedule,
+    WaitingJob,
+    count_places,
+)
+from lamina.scheduling.plugins.batch.backfill.waiting_list import WaitingList
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.columns import LARGEST, Ints
 from lamina.scheduling.state.plugin_context import PluginContext
@@ -32,6 +39,8 @@ FREEING: Final = frozenset(
 )
 """Changes after which jobs that wait for room are tried again."""
 
+SPARE: Final = 100
+"""Jobs of a batch beyond twice the depth: some of them start, and those behind them move up."""
 SOON: Final = 1.0
 """Seconds after a job left until the others are tried again."""
 
@@ -53,58 +62,82 @@ class Backfill:
         self._args = args
         self._context = context
         self._running = context.register(RunningPods())
-        self._list = JobList()
-        self._resources: dict[str, int] = {PODS: 0}
-        """Line of each resource that a waiting job needs."""
+        self._waiting = WaitingList()
         self._promises: dict[str, tuple[float, tuple[tuple[str, ...], ...]]] = {}
         """Start of each reservation, in seconds, and the names of its nodes."""
-        self._filtered: set[str] = set()
-        """Jobs that a filter keeps from nodes for other reasons than resources."""
-        self._near: set[str] = set()
-        """Jobs that a decision may look at next."""
+        self._promised: tuple[PodUid, ...] = ()
+        """Pods with a reservation."""
+        self._resources: tuple[str, ...] = ()
+        """What the pods of the current batch request."""
+        self._kinds: list[AlikePods] = []
+        """Pods of the current batch that differ in their needs or in their evaluation."""
+        self._filtered = False
+        """Whether a filter keeps a job from its nodes for other reasons than resources."""
         self.wake_at: float | None = None
 
-    # -- decisions ---------------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------------------------
+
+    def group(self, pod: Pod) -> str:
+        """Return one name for all pods of a profile: jobs are decided with those that wait before them."""
+        return pod.scheduler_name
+
+    def members(self, group: str) -> Collection[PodUid]:
+        """Return the pods of the jobs that a decision may look at."""
+        first = self._waiting.first(group, 2 * self._args.depth + SPARE)
+        return tuple(dict.fromkeys([*first, *self._promised]))
 
     def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
         """Start what fits and delays no reservation; refuse all others."""
-        batch = {candidate.pod.uid for candidate in candidates}
-        for candidate in candidates:
-            self._learn(candidate)
-        jobs = self._list.in_order(len(self._resources), len(nodes))
+        jobs = self._jobs(candidates)
         schedule = self._schedule(jobs, nodes, now)
-        self._remember(jobs, schedule, nodes)
+        self._remember(jobs, schedule, nodes, now)
         placed: dict[PodUid, int] = {}
         for job, rows in schedule.started:
-            uids = [uid for part in job.parts for uid in part.uids]
-            if batch.issuperset(uids):
-                placed.update(zip(uids, np.concatenate(rows).tolist(), strict=True))
-                self._list.remove(job.name)
+            for part, used in zip(job.parts, rows, strict=True):
+                placed.update(zip(part.uids, used.tolist(), strict=True))
         self._running.fact.begin(placed, now)
-        refused = {uid: self._reason(uid, schedule) for uid in batch - placed.keys() if self._list.job_of(uid)}
+        for uid in placed:
+            self._waiting.remove(uid)
+        refused = {
+            uid: _reason(job, schedule) for job in jobs for part in job.parts for uid in part.uids if uid not in placed
+        }
         return Placement(placed, refused)
 
-    def _learn(self, candidate: PlaceCandidate) -> None:
-        """Remember a candidate with its evaluation, unless no node could run it."""
-        pod = candidate.pod
-        if not candidate.possible.any():
-            self._list.remove(pod.uid)
-            return
-        part = AlikePods((pod.uid,), self._needs(pod), candidate.feasible, candidate.possible, candidate.scores)
-        job = WaitingJob(pod.uid, (part,), walltime_of(pod))
-        self._list.put(job, pod.priority, candidate.arrived_at)
+    def _jobs(self, candidates: Sequence[PlaceCandidate]) -> list[WaitingJob]:
+        """Return the jobs of a batch in order; a pod that no node could run is left to the ordinary cycle."""
+        resources = {PODS: 0}
+        for candidate in candidates:
+            for name, amount in candidate.pod.requests:
+                if amount:
+                    resources.setdefault(name, len(resources))
+        self._resources = tuple(resources)
+        kinds: dict[tuple[Hashable, Amounts], AlikePods] = {}
+        found = []
+        for candidate in candidates:
+            pod = candidate.pod
+            if not candidate.possible.any():
+                self._waiting.remove(pod.uid)
+                continue
+            turn = self._waiting.put([pod.uid], pod.priority, candidate.arrived_at)
+            kind = candidate.key, pod.requests
+            if kind not in kinds:
+                needs = self._needs(pod)
+                kinds[kind] = AlikePods((), needs, candidate.feasible, candidate.possible, candidate.scores)
+            part = msgspec.structs.replace(kinds[kind], uids=(pod.uid,))
+            found.append((turn, WaitingJob(pod.uid, (part,), walltime_of(pod))))
+        self._kinds = list(kinds.values())
+        return [job for _, job in sorted(found, key=lambda one: one[0])]
 
     def _needs(self, pod: Pod) -> Ints:
-        if not len(self._list):
-            self._resources = {PODS: 0}
-        asked = {PODS: 1, **{name: min(amount, LARGEST) for name, amount in pod.requests if amount and name != PODS}}
-        for name in asked:
-            self._resources.setdefault(name, len(self._resources))
-        return np.array([asked.get(name, 0) for name in self._resources], dtype=np.int64)
+        asked = {**dict(pod.requests), PODS: 1}
+        return np.array([min(asked.get(name, 0), LARGEST) for name in self._resources], dtype=np.int64)
 
     def _schedule(self, jobs: Sequence[WaitingJob], nodes: NodeView, now: float) -> Schedule:
-        args, names = self._args, tuple(self._resources)
+        args, names = self._args, self._resources
         room = np.array([nodes.free(name) for name in names], dtype=np.int64)
+        self._filtered = any(
+            count_places(kind.needs, 1, room, kind.possible & ~kind.fits).any() for kind in self._kinds
+        )
         cluster = ClusterRoom(now, room, nodes.fact(self._running).ends(names, now))
         if args.reservations == "first":
             return schedule_easy(jobs, cluster, args)
@@ -120,46 +153,35 @@ class Backfill:
         rows = tuple(np.array([self._context.row(node) for node in names], dtype=np.int64) for names in chosen)
         return None if any((part < 0).any() for part in rows) else rows
 
-    def _remember(self, jobs: Sequence[WaitingJob], schedule: Schedule, nodes: NodeView) -> None:
+    def _remember(self, jobs: Sequence[WaitingJob], schedule: Schedule, nodes: NodeView, now: float) -> None:
         """Keep what the next decisions need to know."""
         self._promises = {
             name: (start, tuple(tuple(_name(nodes, row) for row in part.tolist()) for part in rows))
             for name, (start, rows) in schedule.reserved.items()
         }
-        first = jobs[: 2 * self._args.depth + 100]
-        self._near = {job.name for job in first}
-        self._filtered = {
-            job.name
-            for job in first
-            if any((part.possible & ~part.fits).any() and not part.fits.any() for part in job.parts)
-        }
-
-    def _reason(self, uid: PodUid, schedule: Schedule) -> Status:
-        name = self._list.job_of(uid) or ""
-        if name in schedule.reserved:
-            return unschedulable(RESERVED)
-        return unschedulable(HELD_BACK if name in schedule.held_back else NO_ROOM)
+        self._promised = tuple(
+            uid for job in jobs if job.name in schedule.reserved for part in job.parts for uid in part.uids
+        )
+        if schedule.started and len(self._waiting) > sum(job.pods for job in jobs):
+            # Jobs that wait further behind may be among the first now.
+            self.wake_at = now + SOON
 
     # -- retries -----------------------------------------------------------------------------------------------------
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Return whether a change can let a job start."""
-        name = self._list.job_of(pod.uid)
-        if name is None or name not in self._near:
-            return name is None
-        return change.kind in FREEING or name in self._filtered
+        return change.kind in FREEING or self._filtered
 
     def pod_seen(self, pod: Pod, now: float) -> None:
-        """Forget a job with a pod that waits no longer."""
+        """Note a pod that waits, and forget one that waits no longer."""
         if pod.node_name or pod.finished or pod.deleting:
             self.pod_gone(pod.uid, now)
+        else:
+            self._waiting.see(pod)
 
     def pod_gone(self, uid: PodUid, now: float) -> None:
-        """Forget the job of a pod; others may start in its place."""
-        name = self._list.job_of(uid)
-        if name is not None:
-            self._list.remove(name)
-            self._promises.pop(name, None)
+        """Forget a pod; other jobs may start in its place."""
+        if self._waiting.remove(uid):
             self.wake_at = now + SOON
 
     def wake(self, now: float) -> bool:
@@ -170,6 +192,12 @@ class Backfill:
     def notes(self, pod: Pod) -> str:
         """Report a walltime that cannot be read."""
         return walltime_problem(pod)
+
+
+def _reason(job: WaitingJob, schedule: Schedule) -> Status:
+    if job.name in schedule.reserved:
+        return unschedulable(RESERVED)
+    return unschedulable(HELD_BACK if job.name in schedule.held_back else NO_ROOM)
 
 
 def _name(nodes: NodeView, row: int) -> str:
