@@ -204,13 +204,15 @@ class Conservative(Machine):
         return [[min(amounts) for amounts in zip(*nodes, strict=True)] for nodes in zip(*rooms, strict=True)]
 
 
-def run(machine: Easy | Conservative, jobs: list[BatchJob]) -> dict[str, tuple[float, list[int]]]:
-    """Return start and nodes of every job that starts; all events of one time come before the decision."""
+def run(
+    machine: Easy | Conservative, jobs: list[BatchJob], *, single: bool = False
+) -> dict[str, tuple[float, list[int]]]:
+    """Return start and nodes of every job that starts; a decision follows all events of a time, or every *single* one."""
     events: list[tuple[float, int, BatchJob]] = [(job.at, number, job) for number, job in enumerate(jobs)]
     found: dict[str, tuple[float, list[int]]] = {}
     while events:
         now = min(events)[0]
-        for one in sorted(one for one in events if one[0] == now):
+        for one in sorted(one for one in events if one[0] == now)[: 1 if single else None]:
             events.remove(one)
             if one[2].name in found:
                 machine.finish(one[2].name)
