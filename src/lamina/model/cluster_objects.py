@@ -1,5 +1,5 @@
 """
-Objects that decisions depend on besides pods, nodes and namespaces: disruption budgets, volumes, controllers.
+Objects that decisions depend on besides pods, nodes and namespaces: budgets, volumes, controllers, gangs, queues.
 
 Each class is named like its Kubernetes kind. An object is identified by kind, namespace and name.
 """
@@ -7,6 +7,7 @@ Each class is named like its Kubernetes kind. An object is identified by kind, n
 import msgspec
 
 from lamina.model.disruption_budget import PodDisruptionBudget
+from lamina.model.pod_groups import PodGroup, Queue, Workload
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.volumes import (
     CSIDriver,
@@ -31,6 +32,9 @@ ClusterObject = (
     | CSIDriver
     | CSIStorageCapacity
     | VolumeAttachment
+    | PodGroup
+    | Workload
+    | Queue
 )
 """One of these objects. Recordings name the kind in the field ``kind``."""
 

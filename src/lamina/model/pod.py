@@ -158,6 +158,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     gates: tuple[str, ...] = ()
+    group: str = ""
+    """
+    Its pod group as the Kubernetes API has it: a PodGroup's name, or workload, group and replica separated by slashes.
+
+    Labels and annotations of other projects are read by `lamina.model.pod_groups`.
+    """
     pull_secrets: tuple[str, ...] = ()
     """Secrets of its namespace for pulling its images."""
     required_features: tuple[str, ...] = ()

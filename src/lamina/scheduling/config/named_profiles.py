@@ -57,10 +57,30 @@ def _lamina(weight: int, barrier: tuple[float, float, float, float], *, more: st
     )
 
 
+def _gangs(order: str) -> str:
+    """Return lamina-balanced with gangs; they give their nodes back before another pod preempts for them."""
+    profile = _lamina(5, (0.5, 0.8, 5, 0.10)).replace(
+        "  pluginConfig:\n",
+        "    postFilter:\n"
+        "      enabled:\n"
+        "      - name: GangScheduling\n"
+        "      - name: DefaultPreemption\n"
+        "  pluginConfig:\n"
+        "  - name: GangScheduling\n"
+        f"    args:\n      order: {order}\n"
+        "  - name: UnmetDemands\n"
+        "    args:\n      podGroups: true\n",
+    )
+    return profile.replace("        weight: 5\n", "        weight: 5\n      - name: GangScheduling\n", 1)
+
+
 def _backfill(reservations: str) -> str:
-    """Return lamina-balanced with Backfill."""
-    balanced = _lamina(5, (0.5, 0.8, 5, 0.10), more="      - name: Backfill\n")
-    return f"{balanced}  - name: Backfill\n    args:\n      reservations: {reservations}\n"
+    """Return the profile of gangs with Backfill, which places them."""
+    profile = _gangs("queue").replace(
+        "    postFilter:\n", "    place:\n      disabled:\n      - name: GangScheduling\n    postFilter:\n"
+    )
+    profile = profile.replace("      - name: GangScheduling\n", "      - name: GangScheduling\n      - name: Backfill\n", 1)
+    return f"{profile}  - name: Backfill\n    args:\n      reservations: {reservations}\n"
 
 
 KUBE_DEFAULT: Final = "kube-default"
@@ -85,6 +105,14 @@ NAMED: Final[dict[str, tuple[str, str]]] = {
     "lamina-images": (
         "lamina-balanced without knowledge of shared layers: shows what that knowledge is worth",
         _lamina(5, (0.5, 0.8, 5, 0.10), knowledge="      knowledge: images\n"),
+    ),
+    "gang": (
+        "lamina-balanced, and the pods of a gang start together or not at all",
+        _gangs("queue"),
+    ),
+    "drf": (
+        "gang, and the job with the smallest dominant share comes first",
+        _gangs("drf"),
     ),
     KUBE_DEFAULT: (
         "kube-scheduler's defaults without the plugins that are not in tree yet",

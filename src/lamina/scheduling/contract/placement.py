@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.contract.points import Plugin, QueuedPod
+from lamina.scheduling.contract.points import Plugin, PostFilterResult, QueuedPod
 from lamina.scheduling.contract.status import Status
 from lamina.scheduling.state.columns import Bools, Ints
 from lamina.scheduling.state.view import NodeView
@@ -64,6 +64,8 @@ class Placement(msgspec.Struct, frozen=True):
 
     Holds until the plugin's next placement, or until the pod is placed or leaves.
     """
+    room: dict[PodUid, PostFilterResult] = {}
+    """For refused pods: a node, which the pod is nominated for, and the victims to evict there."""
 
 
 @runtime_checkable

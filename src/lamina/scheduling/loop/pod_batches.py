@@ -16,6 +16,7 @@ import numpy as np
 
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.placement import GroupingPlugin, Placement, PlacePlugin
+from lamina.scheduling.contract.points import PostFilterResult
 from lamina.scheduling.contract.status import Status, raised
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.queued_pod import FIRST_TURN, QueuedPodInfo, Turn
@@ -39,6 +40,8 @@ class PodTurn(msgspec.Struct, frozen=True):
     row: int = -1
     """-1 if no plugin chose a node."""
     refused: Status | None = None
+    room: PostFilterResult | None = None
+    """Evictions in its favour."""
     group: str = ""
     """The group that it is decided with and waits with."""
 
@@ -219,7 +222,17 @@ class PodBatches:
             refused, row = placement.refused.get(queued.pod.uid), placement.nodes.get(queued.pod.uid, -1)
             if refused is not None:
                 group, _ = _group_of(queued.pod, [plugin])
-                decided.append(PodTurn(queued, turn, plugin.name, -1, refused.of(plugin.name), group))
+                decided.append(
+                    PodTurn(
+                        queued,
+                        turn,
+                        plugin.name,
+                        -1,
+                        refused.of(plugin.name),
+                        placement.room.get(queued.pod.uid),
+                        group,
+                    )
+                )
             else:
                 decided.append(PodTurn(queued, turn, "" if row < 0 else plugin.name, row))
         return decided

@@ -11,6 +11,7 @@ from lamina.scheduling.contract.commands import AskExtenders
 from lamina.scheduling.contract.extender_chain import NAME
 from lamina.scheduling.contract.status import Code, Status, failed, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle
+from lamina.scheduling.loop.evictions import preempt
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.making_room import MakingRoom, RoomResult
@@ -265,6 +266,8 @@ class SchedulingCycle:
     def _attempt_placed(self, placed: PodTurn) -> None:
         queued, row = placed.queued, placed.row
         if placed.refused is not None:
+            if placed.room is not None and not self._state.evictions_off:
+                preempt(self._state, queued.pod, placed.room.node, placed.room.victims)
             self._refuse_placed(queued, placed.refused, placed.group)
             return
         evaluation = self._evaluate(queued)

@@ -8,6 +8,7 @@ from lamina.scheduling.plugins.agents import congestion, foo, pigeon, safe
 from lamina.scheduling.plugins.baselines.hot_edge import HotEdge
 from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
 from lamina.scheduling.plugins.batch.backfill.plugin import Backfill
+from lamina.scheduling.plugins.batch.gangs.plugin import GangScheduling
 from lamina.scheduling.plugins.locality.image_presence import ImagePresence
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
 from lamina.scheduling.plugins.locality.layer_locality import layers_agent as layers
@@ -62,6 +63,7 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     DefaultBinder,
     NodeDeclaredFeatures,
     Backfill,
+    GangScheduling,
 )
 AGENTS: Final[tuple[SchedulingAgent, ...]] = (layers.AGENT, safe.AGENT, pigeon.AGENT, congestion.AGENT, foo.AGENT)
 

@@ -40,6 +40,9 @@ class ChangeKind(enum.Enum):
     CSI_DRIVER = "CSIDriverChange"
     STORAGE_CAPACITY = "CSIStorageCapacityChange"
     ATTACHMENT = "VolumeAttachmentChange"
+    POD_GROUP = "PodGroupChange"
+    """A gang's PodGroup or Workload was added, changed or deleted."""
+    QUEUE = "QueueChange"
 
 
 class ClusterChange(msgspec.Struct, frozen=True):

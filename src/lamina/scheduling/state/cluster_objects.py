@@ -20,6 +20,7 @@ import msgspec
 from lamina.model.cluster_objects import ClusterObject, ObjectKey, key_of
 from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.pod import PodUid
+from lamina.model.pod_groups import PodGroup, Queue, Workload
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.volumes import (
     CSIDriver,
@@ -60,6 +61,10 @@ EFFECTS: Final[Mapping[type[ClusterObject], ObjectEffect]] = {
     CSIDriver: ObjectEffect(Facet.VOLUMES, ChangeKind.CSI_DRIVER),
     CSIStorageCapacity: ObjectEffect(Facet.VOLUMES, ChangeKind.STORAGE_CAPACITY),
     VolumeAttachment: ObjectEffect(Facet.VOLUMES, ChangeKind.ATTACHMENT),
+    # Gangs and queues are read when pods are placed; no cached result depends on them.
+    PodGroup: ObjectEffect(change=ChangeKind.POD_GROUP),
+    Workload: ObjectEffect(change=ChangeKind.POD_GROUP),
+    Queue: ObjectEffect(change=ChangeKind.QUEUE),
 }
 
 

@@ -36,6 +36,7 @@ from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import Pod
+from lamina.model.pod_groups import PodGroup, Queue, Workload
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.model.volumes import (
     CSIDriver,
@@ -51,6 +52,7 @@ from lamina.wire.custom_resources.node_layers import decode_node_layers
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.disruption_budget import decode_disruption_budget
 from lamina.wire.kube.namespace import Namespace, decode_namespace
+from lamina.wire.kube.pod_groups import decode_pod_group, decode_queue, decode_workload
 from lamina.wire.kube.selecting_objects import (
     decode_replica_set,
     decode_replication_controller,
@@ -139,13 +141,17 @@ IMAGE_LAYERS: Final = WatchedResource[Image](
 ALL_RESOURCES: Final[tuple[WatchedResource[Any], ...]] = (NODES, PODS, NAMESPACES, NODE_LAYERS, IMAGE_LAYERS)
 
 
-def _object(path: str, kind: type[ClusterObject], decode: Callable[[bytes | Raw], Any]) -> WatchedResource[Any]:
+def _object(
+    path: str, kind: type[ClusterObject], decode: Callable[[bytes | Raw], Any], group: str = ""
+) -> WatchedResource[Any]:
+    """Return how a kind is watched; *group* is the API group of a kind that need not be installed."""
     return WatchedResource[Any](
-        ReflectedResource(path=path, kind=kind.__name__),
+        ReflectedResource(path=path, kind=f"{kind.__name__}.{group}" if group else kind.__name__),
         decode,
         lambda found: str(key_of(found)),
         ObjectSeen,
         lambda found: ObjectGone(key_of(found)),
+        required=not group,
     )
 
 
@@ -167,8 +173,25 @@ OBJECTS: Final[Mapping[type[ClusterObject], WatchedResource[Any]]] = {
 }
 """How objects of each class are watched; a service watches those that its plugins read."""
 
+_GANGS: Final = (
+    ("scheduling.x-k8s.io", "v1alpha1", "podgroups", PodGroup, decode_pod_group),
+    ("scheduling.volcano.sh", "v1beta1", "podgroups", PodGroup, decode_pod_group),
+    ("scheduling.sigs.dev", "v1alpha2", "podgroups", PodGroup, decode_pod_group),
+    ("scheduling.incubator.k8s.io", "v1alpha1", "podgroups", PodGroup, decode_pod_group),
+    ("scheduling.k8s.io", "v1alpha2", "podgroups", PodGroup, decode_pod_group),
+    ("scheduling.k8s.io", "v1alpha1", "workloads", Workload, decode_workload),
+    ("scheduling.volcano.sh", "v1beta1", "queues", Queue, decode_queue),
+    ("scheduling.sigs.dev", "v1alpha2", "queues", Queue, decode_queue),
+    ("scheduling.incubator.k8s.io", "v1alpha1", "queues", Queue, decode_queue),
+)
+GANG_OBJECTS: Final = tuple(
+    (kind, _object(f"/apis/{group}/{version}/{plural}", kind, decode, group))
+    for group, version, plural, kind, decode in _GANGS
+)
+"""Gangs and queues in each dialect. Most clusters have none or one of them: a resource that is missing is not an error."""
+
 
 def object_resources(classes: Iterable[type[ClusterObject]]) -> list[WatchedResource[Any]]:
     """Return how objects of these classes are watched, in the order of `OBJECTS`."""
     wanted = frozenset(classes)
-    return [resource for kind, resource in OBJECTS.items() if kind in wanted]
+    return [resource for kind, resource in (*OBJECTS.items(), *GANG_OBJECTS) if kind in wanted]

@@ -19,12 +19,12 @@ from lamina.model.volumes import ClaimRef, PersistentVolume, PersistentVolumeCla
 from lamina.simulator.cluster.cluster_object_table import ClusterObjectTable, ObjectManifest
 from lamina.simulator.facade.api_handler import ApiHandler
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part, with_metadata
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part, text, with_metadata
 from lamina.simulator.facade.object_store import StoreEvent
 from lamina.simulator.facade.preloaded_objects import create_objects
 from lamina.simulator.facade.system_objects import ensure_namespace
 from lamina.simulator.facade.volume_controller import SELECTED_NODE
-from lamina.simulator.workloads.object_entries import OBJECT_KINDS
+from lamina.simulator.workloads.object_entries import GANG_VERSIONS, OBJECT_KINDS
 from lamina.wire.kube.cluster_object import decode_cluster_object
 
 RESOURCES: Final = {
@@ -43,6 +43,15 @@ RESOURCES: Final = {
 """API group and resource of each kind that is written."""
 
 
+def _places(kind: str, manifest: ObjectManifest | None = None) -> list[tuple[str, str]]:
+    """Return API group and resource of a kind; gangs and queues without a *manifest* can be in several groups."""
+    if kind not in GANG_VERSIONS:
+        return [RESOURCES[kind]] if kind in RESOURCES else []
+    version = text(dict(manifest), "apiVersion") if manifest is not None else ""
+    versions = [version] if version else GANG_VERSIONS[kind]
+    return [(one.partition("/")[0], f"{kind.lower()}s") for one in versions]
+
+
 class ClusterObjectWriter:
     """Writes the objects of one cluster to one store."""
 
@@ -58,8 +67,9 @@ class ClusterObjectWriter:
     def follow(self) -> None:
         """From now on, give the cluster what clients write, for a scheduler that reads the cluster's events."""
         for kind in OBJECT_KINDS:
-            table = self._state.store.table(*RESOURCES[kind])
-            table.listeners[partial(self._written_by_client, kind)] = None
+            for group, resource in _places(kind):
+                table = self._state.store.table(group, resource)
+                table.listeners[partial(self._written_by_client, kind)] = None
 
     def _written_by_client(self, kind: str, event: StoreEvent) -> None:
         key = ObjectKey(kind, *event.new.key)
@@ -78,13 +88,13 @@ class ClusterObjectWriter:
     def seen(self, found: ClusterObject) -> None:
         """Create an object, or update what the cluster changed of it. Raises InputError if the API rejects it."""
         key = key_of(found)
-        if key.kind not in RESOURCES:
+        manifest = self._objects.manifests.get(key)
+        places = _places(key.kind, manifest)
+        if not places:
             return
-        group, resource = RESOURCES[key.kind]
-        table = self._state.store.table(group, resource)
+        table = self._state.store.table(*places[0])
         place = NamespacedName(key.namespace, key.name)
         stored = table.get(place)
-        manifest = self._objects.manifests.get(key)
         if stored is None and key in self._followed:
             # A client has deleted it since.
             return
@@ -102,9 +112,8 @@ class ClusterObjectWriter:
 
     def gone(self, key: ObjectKey) -> None:
         """Delete an object; do nothing if a client has deleted it before."""
-        self._written.pop(key, None)
-        if key.kind in RESOURCES:
-            table = self._state.store.table(*RESOURCES[key.kind])
+        for group, resource in _places(key.kind, self._written.pop(key, None)):
+            table = self._state.store.table(group, resource)
             self._state.store.delete(table, NamespacedName(key.namespace, key.name))
 
     def _create(self, key: ObjectKey, found: ClusterObject, manifest: ObjectManifest | None) -> None:

@@ -2,7 +2,7 @@
 Objects of a scenario besides nodes, pods and controllers, written as Kubernetes manifests.
 
 An entry is the manifest itself, so that ``kubectl get -o yaml`` can be pasted. The kinds are those that a scheduler
-reads: disruption budgets, claims, volumes, storage classes, what CSI drivers report, and Services. ReplicaSets and
+reads: disruption budgets, claims, volumes, storage classes, what CSI drivers report, Services, PodGroups and Queues. ReplicaSets and
 StatefulSets are not listed here: simulated Deployments and StatefulSets bring their own.
 """
 
@@ -22,8 +22,8 @@ from lamina.wire.errors import WireError
 from lamina.wire.kube.cluster_object import decode_cluster_object
 from lamina.wire.kube.disruption_budget import decode_budget_limits
 
-NAMESPACED: Final = ("PodDisruptionBudget", "Service", "PersistentVolumeClaim", "CSIStorageCapacity")
-CLUSTER_SCOPED: Final = ("PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment")
+NAMESPACED: Final = ("PodDisruptionBudget", "Service", "PersistentVolumeClaim", "CSIStorageCapacity", "PodGroup")
+CLUSTER_SCOPED: Final = ("PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment", "Queue")
 OBJECT_KINDS: Final = (*NAMESPACED, *CLUSTER_SCOPED)
 """Kinds of objects that a scenario can have."""
 API_VERSIONS: Final[Mapping[str, str]] = {
@@ -33,6 +33,20 @@ API_VERSIONS: Final[Mapping[str, str]] = {
     "PersistentVolume": "v1",
 }
 STORAGE_VERSION: Final = "storage.k8s.io/v1"
+GANG_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "PodGroup": (
+        "scheduling.x-k8s.io/v1alpha1",
+        "scheduling.volcano.sh/v1beta1",
+        "scheduling.sigs.dev/v1alpha2",
+        "scheduling.incubator.k8s.io/v1alpha1",
+    ),
+    "Queue": (
+        "scheduling.volcano.sh/v1beta1",
+        "scheduling.sigs.dev/v1alpha2",
+        "scheduling.incubator.k8s.io/v1alpha1",
+    ),
+}
+"""Dialects of gangs and queues; a manifest without apiVersion has the first one."""
 DEFAULT_NAMESPACE: Final = "default"
 MOST_OBJECTS: Final = 100_000
 """Largest number of objects of a scenario; a typing error is then reported instead of simulated."""
@@ -63,7 +77,8 @@ def manifest_object(kind: str, manifest: Mapping[str, Any]) -> ScenarioObject:
     object_name(name)
     if kind in NAMESPACED:
         metadata = {**metadata, "namespace": metadata.get("namespace") or DEFAULT_NAMESPACE}
-    whole = {**manifest, "apiVersion": API_VERSIONS.get(kind, STORAGE_VERSION), "kind": kind, "metadata": metadata}
+    version = manifest.get("apiVersion") if kind in GANG_VERSIONS else None
+    whole = {**manifest, "apiVersion": version or _versions(kind)[0], "kind": kind, "metadata": metadata}
     data = msgspec.json.encode(whole)
     found = decode_cluster_object(kind, data)
     if kind == "PodDisruptionBudget":
@@ -71,6 +86,11 @@ def manifest_object(kind: str, manifest: Mapping[str, Any]) -> ScenarioObject:
         if (limits.min_available is None) == (limits.max_unavailable is None):
             raise ValueError("say either minAvailable or maxUnavailable in its spec")
     return ScenarioObject(found, whole)
+
+
+def _versions(kind: str) -> tuple[str, ...]:
+    """Return the API versions that a manifest of a kind can have; the first is the default."""
+    return GANG_VERSIONS.get(kind) or (API_VERSIONS.get(kind, STORAGE_VERSION),)
 
 
 class ObjectBuilder:
@@ -121,9 +141,9 @@ class ObjectBuilder:
                 )
             return None
         version = entry.value.get("apiVersion")
-        wanted = API_VERSIONS.get(kind, STORAGE_VERSION)
-        if version not in (None, wanted):
-            self._state.wrong(entry, f"{shown(str(version))} has no {kind}; write {wanted}", "apiVersion")
+        known = _versions(kind)
+        if version not in (None, *known):
+            self._state.wrong(entry, f"{shown(str(version))} has no {kind}; write {' or '.join(known)}", "apiVersion")
             self.complete = False
             return None
         try:

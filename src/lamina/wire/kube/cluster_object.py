@@ -5,7 +5,7 @@ from typing import Final
 
 from lamina.model.cluster_objects import ClusterObject
 from lamina.wire.errors import WireError
-from lamina.wire.kube import selecting_objects, storage_classes, storage_objects
+from lamina.wire.kube import pod_groups, selecting_objects, storage_classes, storage_objects
 from lamina.wire.kube.disruption_budget import decode_disruption_budget
 
 DECODERS: Final[Mapping[str, Callable[[bytes], ClusterObject]]] = {
@@ -21,6 +21,9 @@ DECODERS: Final[Mapping[str, Callable[[bytes], ClusterObject]]] = {
     "CSIDriver": storage_classes.decode_csi_driver,
     "CSIStorageCapacity": storage_classes.decode_storage_capacity,
     "VolumeAttachment": storage_classes.decode_volume_attachment,
+    "PodGroup": pod_groups.decode_pod_group,
+    "Workload": pod_groups.decode_workload,
+    "Queue": pod_groups.decode_queue,
 }
 """Decoder of each kind."""
 

@@ -17,7 +17,7 @@ from lamina.wire.decode_cache import NULL
 from lamina.wire.errors import WireError
 from lamina.wire.kube import constraints, pod_requirements
 from lamina.wire.kube.meta import ObjectMeta, controller
-from lamina.wire.kube.pod_requirements import NamedRef, RestartRule, SchedulingGroup
+from lamina.wire.kube.pod_requirements import NamedRef, RestartRule, SchedulingGroup, WorkloadRef
 from lamina.wire.kube.pod_resources import HELD, INFEASIBLE, INIT, SIDECAR, WHOLE, pod_resources_of
 from lamina.wire.kube.pod_status_object import ContainerStatus, PodStatus, conditions_of, differing, ended_at, reported
 from lamina.wire.kube.pod_volume_objects import read_volumes
@@ -68,7 +68,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     image_pull_secrets: list[NamedRef] | None = None
     resource_claims: list[NamedRef] | None = None
     scheduling_group: SchedulingGroup | None = None
-    workload_ref: NamedRef | None = None
+    workload_ref: WorkloadRef | None = None
     active_deadline_seconds: float | None = None
     host_network: bool | None = None
     host_users: bool | None = None
@@ -160,6 +160,9 @@ def _convert(pod: PodObject) -> Pod:
         tolerations=constraints.tolerations(spec.tolerations),
         spread=constraints.spread(spec.topology_spread_constraints),
         gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
+        group=pod_requirements.native_group(spec.scheduling_group, spec.workload_ref)
+        if spec.scheduling_group or spec.workload_ref
+        else "",
         pull_secrets=tuple([secret.name for secret in spec.image_pull_secrets]) if spec.image_pull_secrets else (),
         required_features=_required_features(spec),
         unmet=_unmet(spec, placement.unmet),
@@ -228,13 +231,7 @@ def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerO
 
 def _unmet(spec: PodSpec, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return *known* and the other requirements that Lamina does not support; mostly empty."""
-    if not (spec.resource_claims or spec.scheduling_group or spec.workload_ref):
-        return known
-    return (
-        *known,
-        *pod_requirements.unmet_by_claims(spec.resource_claims or ()),
-        *pod_requirements.unmet_by_groups(spec.scheduling_group, spec.workload_ref),
-    )
+    return (*known, *pod_requirements.unmet_by_claims(spec.resource_claims)) if spec.resource_claims else known
 
 
 def _required_features(spec: PodSpec) -> tuple[str, ...]:

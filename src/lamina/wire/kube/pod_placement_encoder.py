@@ -34,6 +34,12 @@ def encode_placement(pod: Pod) -> EncodedObject:
         written["topologySpreadConstraints"] = _spread(pod.spread)
     if pod.gates:
         written["schedulingGates"] = [{"name": gate} for gate in pod.gates]
+    if pod.group:
+        name, *parts = pod.group.split("/")
+        if parts:
+            written["workloadRef"] = dict(zip(("name", "podGroup", "podGroupReplicaKey"), (name, *parts), strict=False))
+        else:
+            written["schedulingGroup"] = {"podGroupName": name}
     if pod.image_volumes or pod.volumes:
         written["volumes"] = encode_volumes(pod.image_volumes, pod.volumes)
     if pod.pull_secrets:

@@ -1,7 +1,7 @@
 """
-Decoder of a pod's host ports and required features, and of requirements that Lamina does not support yet.
+Decoder of a pod's host ports, required features and pod group, and of requirements that Lamina does not support yet.
 
-The latter are worded here: device claims and pod groups.
+The latter are worded here: device claims.
 
 Most pods have none of these, so that case is checked first.
 """
@@ -52,6 +52,14 @@ class SchedulingGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     pod_group_name: str | None = None
 
 
+class WorkloadRef(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec.workloadRef`` in Kubernetes 1.35: a pod group of a workload, and one of its replicas."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str | None = None
+
+
 _MOUNTS: Final = msgspec.json.Decoder(list[VolumeMount] | None)
 _PORTS: Final = msgspec.json.Decoder(list[ContainerPort] | None)
 
@@ -73,14 +81,11 @@ def unmet_by_claims(claims: Sequence[NamedRef]) -> list[str]:
     return [f'resource claim "{claim.name:.253}"' for claim in claims]
 
 
-def unmet_by_groups(group: SchedulingGroup | None, workload: NamedRef | None) -> list[str]:
-    """Return the groups with which the pod must be placed: a pod group, or a workload in Kubernetes 1.35."""
-    words: list[str] = []
+def native_group(group: SchedulingGroup | None, workload: WorkloadRef | None) -> str:
+    """Return the pod group, or workload, group and replica in Kubernetes 1.35; empty without one."""
     if group is not None:
-        words.append(f'pod group "{group.pod_group_name or "":.253}"')
-    if workload is not None:
-        words.append(f'workload "{workload.name:.253}"')
-    return words
+        return group.pod_group_name or ""
+    return "" if workload is None else f"{workload.name}/{workload.pod_group}/{workload.pod_group_replica_key or ''}"
 
 
 def has_bind_mount_options(mounts: Raw) -> bool:

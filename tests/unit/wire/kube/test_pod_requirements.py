@@ -102,8 +102,6 @@ def test_a_claim_or_disk_that_restricts_where_a_pod_runs_is_read(source, want):
             ['resource claim "gpu"', 'resource claim "nic"'],
             id="devices",
         ),
-        pytest.param({"schedulingGroup": {"podGroupName": "training"}}, ['pod group "training"'], id="a group"),
-        pytest.param({"workloadRef": {"name": "training", "podGroup": "w"}}, ['workload "training"'], id="a workload"),
         pytest.param({"affinity": {"podAffinity": {REQUIRED: [{}] * 128}}}, [], id="128 affinity terms"),
         pytest.param(
             {"affinity": {"podAffinity": {REQUIRED: [{}] * 129}}},
@@ -243,3 +241,19 @@ def test_required_features_are_inferred_from_the_spec(spec, want):
     pod = read(**spec)
 
     assert (want, ()) == (pod.required_features, pod.unmet)
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({"schedulingGroup": {"podGroupName": "training"}}, "training", id="a group"),
+        pytest.param(
+            {"workloadRef": {"name": "training", "podGroup": "w", "podGroupReplicaKey": "2"}},
+            "training/w/2",
+            id="a replica of a workload's group",
+        ),
+        pytest.param({}, "", id="none"),
+    ],
+)
+def test_a_pod_group_of_the_api_is_read(spec, want):
+    assert want == read(**spec).group

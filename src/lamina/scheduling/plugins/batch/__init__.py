@@ -1,1 +1,1 @@
-"""Plugins for batch jobs: they decide about many pods at once."""
+"""Batch scheduling: plugins that place many pods at once."""
