@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.pod import PodUid
+from lamina.model.pod_groups import gang_annotations
 from lamina.model.resources import Amounts
 from lamina.simulator.cluster.virtual_pod import ENDED, VirtualPod
 from lamina.simulator.decision_process.followed_job import FollowedJob, followed_job
@@ -176,10 +177,15 @@ class DecisionProcess:
             many = (self._names.fresh(f"{name}-{number}") for number in range(1, count + 1))
             job.pod_names = [name] if count == 1 else list(many)
         job.pods = []
+        annotations = job.known.written()
+        if job.is_gang and self._gangs == "scheduler":
+            annotations |= gang_annotations(job.pod_names[0], job.known.res)
         for name in job.pod_names:
             # No name has an underscore.
             uid = name if job.tries == 1 else f"{name}_{job.tries}"
-            pod = gang_pod(uid, name, job.image, job.requests, job.known.written(), gated=gated)
+            pod = msgspec.structs.replace(
+                gang_pod(uid, name, job.image, job.requests, annotations, gated=gated), deadline=job.deadline
+            )
             job.pods.append(pod.uid)
             self._of_pods[pod.uid] = job
             self._cluster().submit(pod)

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from lamina.model.pod import Pod, PodUid
+from lamina.model.pod_groups import PodGroup, Workload
 from lamina.model.resources import PODS, Amounts
 from lamina.model.walltime import walltime_of, walltime_problem
 from lamina.scheduling.contract.placement import PlaceCandidate, Placement
@@ -27,7 +28,8 @@ from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
     WaitingJob,
     count_places,
 )
-from lamina.scheduling.plugins.batch.backfill.waiting_list import WaitingList
+from lamina.scheduling.plugins.batch.backfill.waiting_list import Turn, WaitingList
+from lamina.scheduling.runtime.gang_directory import GangDirectory
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.columns import LARGEST, Ints
 from lamina.scheduling.state.plugin_context import PluginContext
@@ -46,6 +48,7 @@ SOON: Final = 1.0
 
 RESERVED: Final = "the job waits for room and has a reservation"
 HELD_BACK: Final = "starting the job now would delay a job with a reservation"
+INCOMPLETE: Final = "the gang of the pod lacks pods that could start with it"
 NO_ROOM: Final = "not enough free resources for the job"
 
 
@@ -55,6 +58,7 @@ class Backfill:
     name: ClassVar = NAME
     Args: ClassVar = BackfillArgs
     batch: ClassVar = BATCH
+    objects: ClassVar = frozenset({PodGroup, Workload})
     retry_on: ClassVar = frozenset(ChangeKind)
 
     def __init__(self, context: PluginContext, args: BackfillArgs) -> None:
@@ -63,6 +67,7 @@ class Backfill:
         self._context = context
         self._running = context.register(RunningPods())
         self._waiting = WaitingList()
+        self._gangs = GangDirectory(context.objects)
         self._promises: dict[str, tuple[float, tuple[tuple[str, ...], ...]]] = {}
         """Start of each reservation, in seconds, and the names of its nodes."""
         self._promised: tuple[PodUid, ...] = ()
@@ -96,12 +101,13 @@ class Backfill:
             for part, used in zip(job.parts, rows, strict=True):
                 placed.update(zip(part.uids, used.tolist(), strict=True))
         self._running.fact.begin(placed, now)
-        for uid in placed:
-            self._waiting.remove(uid)
-        refused = {
-            uid: _reason(job, schedule) for job in jobs for part in job.parts for uid in part.uids if uid not in placed
-        }
-        return Placement(placed, refused)
+        for candidate in candidates:
+            if candidate.pod.uid in placed:
+                self._waiting.remove(candidate.pod.uid)
+                self._gangs.reserve(candidate.pod)
+        reasons = {uid: _reason(job, schedule) for job in jobs for part in job.parts for uid in part.uids}
+        waiting = [one.pod.uid for one in candidates if one.pod.uid in self._waiting]
+        return Placement(placed, {uid: reasons.get(uid, unschedulable(INCOMPLETE)) for uid in waiting})
 
     def _jobs(self, candidates: Sequence[PlaceCandidate]) -> list[WaitingJob]:
         """Return the jobs of a batch in order; a pod that no node could run is left to the ordinary cycle."""
@@ -112,21 +118,45 @@ class Backfill:
                     resources.setdefault(name, len(resources))
         self._resources = tuple(resources)
         kinds: dict[tuple[Hashable, Amounts], AlikePods] = {}
-        found = []
+        found: list[tuple[Turn, WaitingJob]] = []
+        for name, unit in self._units(candidates).items():
+            parts: dict[tuple[Hashable, Amounts], list[PodUid]] = {}
+            for one in unit:
+                kind = one.key, one.pod.requests
+                if kind not in kinds:
+                    kinds[kind] = AlikePods((), self._needs(one.pod), one.feasible, one.possible, one.scores)
+                parts.setdefault(kind, []).append(one.pod.uid)
+            uids, pod = [one.pod.uid for one in unit], unit[0].pod
+            turn = self._waiting.put(uids, pod.priority, min(one.arrived_at for one in unit))
+            gang = self._gangs.gang_of(pod)
+            if gang is None or name == pod.uid or len(unit) == self._gangs.lacks(gang):
+                alike = tuple(msgspec.structs.replace(kinds[kind], uids=tuple(uids)) for kind, uids in parts.items())
+                found.append((turn, WaitingJob(name, alike, max(walltime_of(one.pod) for one in unit))))
+        self._kinds = list(kinds.values())
+        return [job for _, job in sorted(found, key=lambda one: one[0])]
+
+    def _units(self, candidates: Sequence[PlaceCandidate]) -> dict[str, list[PlaceCandidate]]:
+        """
+        Return the candidates that start together, by the name of their job.
+
+        The first pods of a gang, as many as it lacks, are one job; every other pod is a job of its own.
+        """
+        units: dict[str, list[PlaceCandidate]] = {}
         for candidate in candidates:
             pod = candidate.pod
             if not candidate.possible.any():
                 self._waiting.remove(pod.uid)
                 continue
-            turn = self._waiting.put([pod.uid], pod.priority, candidate.arrived_at)
-            kind = candidate.key, pod.requests
-            if kind not in kinds:
-                needs = self._needs(pod)
-                kinds[kind] = AlikePods((), needs, candidate.feasible, candidate.possible, candidate.scores)
-            part = msgspec.structs.replace(kinds[kind], uids=(pod.uid,))
-            found.append((turn, WaitingJob(pod.uid, (part,), walltime_of(pod))))
-        self._kinds = list(kinds.values())
-        return [job for _, job in sorted(found, key=lambda one: one[0])]
+            gang = self._gangs.gang_of(pod)
+            if gang is not None:
+                # It waits, so it has no node.
+                gang.placed.discard(pod.uid)
+                name = f"gang {gang.key}"
+                if len(units.get(name, ())) < self._gangs.lacks(gang):
+                    units.setdefault(name, []).append(candidate)
+                    continue
+            units[pod.uid] = [candidate]
+        return units
 
     def _needs(self, pod: Pod) -> Ints:
         asked = {**dict(pod.requests), PODS: 1}
@@ -174,13 +204,18 @@ class Backfill:
 
     def pod_seen(self, pod: Pod, now: float) -> None:
         """Note a pod that waits, and forget one that waits no longer."""
+        self._gangs.seen(pod)
         if pod.node_name or pod.finished or pod.deleting:
-            self.pod_gone(pod.uid, now)
+            self._leave(pod.uid, now)
         else:
             self._waiting.see(pod)
 
     def pod_gone(self, uid: PodUid, now: float) -> None:
         """Forget a pod; other jobs may start in its place."""
+        self._gangs.gone(uid)
+        self._leave(uid, now)
+
+    def _leave(self, uid: PodUid, now: float) -> None:
         if self._waiting.remove(uid):
             self.wake_at = now + SOON
 

@@ -34,6 +34,10 @@ class WaitingList:
         """Return the number of pods that were tried."""
         return len(self._turns)
 
+    def __contains__(self, uid: object) -> bool:
+        """Return whether a pod was tried and waits."""
+        return uid in self._turns
+
     def see(self, pod: Pod) -> None:
         """Note a pod that waits for a scheduler, unless it was tried or has gates."""
         if pod.uid not in self._turns and not pod.gates:
