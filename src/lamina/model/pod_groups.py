@@ -4,6 +4,7 @@ Gangs and queues: pods that start together or not at all, and shares of the clus
 Several projects have such objects. They are read into the same classes; `GroupRef` names the one that a pod means.
 """
 
+import math
 from typing import Final
 
 import msgspec
@@ -18,8 +19,10 @@ GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
 LIGHT_NAME: Final = "pod-group.scheduling.sigs.k8s.io/name"
 LIGHT_MIN: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 """Labels of a gang without an object, as early versions of scheduler-plugins read them."""
-LIGHT_TIMEOUT: Final = "pod-group.scheduling.sigs.k8s.io/timeout"
-"""Annotation: seconds that such a gang may be incomplete. Lamina's own."""
+GANG_NAME: Final = "lamina.dev/gang"
+GANG_MIN: Final = "lamina.dev/gang-min-member"
+GANG_TIMEOUT: Final = "lamina.dev/gang-timeout-seconds"
+"""Annotations of a gang without an object, which scenarios and imported batch jobs have."""
 QUEUE_KEY: Final = "scheduling.volcano.sh/queue-name"
 """Annotation or label: the queue of a pod whose PodGroup names none."""
 
@@ -88,13 +91,30 @@ def group_of(pod: Pod) -> GroupRef | None:
     name = pod.labels.get(GROUP_LABEL) or pod.annotations.get(GROUP_ANNOTATION) or ""
     if name:
         return GroupRef(pod.namespace, name)
-    name = pod.labels.get(LIGHT_NAME, "")
+    name, least = pod.annotations.get(GANG_NAME, ""), pod.annotations.get(GANG_MIN, "")
+    if not name:
+        name, least = pod.labels.get(LIGHT_NAME, ""), pod.labels.get(LIGHT_MIN, "")
     if not name:
         return None
-    least, wait = pod.labels.get(LIGHT_MIN, ""), pod.annotations.get(LIGHT_TIMEOUT, "")
+    timeout = _count(pod.annotations.get(GANG_TIMEOUT, ""))
     return GroupRef(
         pod.namespace,
         name,
-        min_member=min(int(least), 2**31) if least.isascii() and least.isdigit() else 1,
-        timeout=float(wait) if wait.isascii() and wait.isdigit() else None,
+        min_member=max(1, _count(least) or 1),
+        timeout=None if timeout is None else float(timeout),
     )
+
+
+def gang_annotations(name: str, least: int, timeout: float | None = None, queue: str = "") -> dict[str, str]:
+    """Return the annotations of the pods of a gang without an object."""
+    written = {GANG_NAME: name, GANG_MIN: str(least)}
+    if timeout is not None:
+        written[GANG_TIMEOUT] = str(math.ceil(timeout))
+    if queue:
+        written[QUEUE_KEY] = queue
+    return written
+
+
+def _count(text: str) -> int | None:
+    """Return a written number of at most nine digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None

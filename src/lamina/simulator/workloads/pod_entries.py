@@ -17,6 +17,7 @@ from lamina.model.conversion import convert
 from lamina.model.errors import InputError, Mistake
 from lamina.model.image import Image
 from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_limits, total_requests
+from lamina.model.pod_groups import gang_annotations
 from lamina.model.pod_volumes import CLAIM, PodVolume
 from lamina.model.resources import CPU, MEMORY, Amounts
 from lamina.model.selectors import LabelSelector
@@ -142,9 +143,21 @@ class NamedClaim(msgspec.Struct, frozen=True):
     name: str
 
 
+class GangEntry(EntryStruct, frozen=True, kw_only=True):
+    """The copies of an entry are gangs of *size* pods, of which *min* must start together (all of them if unset)."""
+
+    size: Annotated[int, msgspec.Meta(ge=1, le=MOST_PODS)] | None = None
+    """Unset: all copies are one gang."""
+    min: Annotated[int, msgspec.Meta(ge=1, le=MOST_PODS)] | None = None
+    timeout: Duration | None = None
+    """How long some pods may hold resources while others wait; unset: as the profile says."""
+    queue: Name | None = None
+
+
 class PodEntry(TemplateEntry, frozen=True, kw_only=True):
     """One pod, or *count* equal pods called name1, name2 and so on, with *every* between their arrivals."""
 
+    gang: GangEntry | None = None
     owner: Name | None = None
     """Name of their controller; pods with the same owner belong together."""
 
@@ -182,6 +195,8 @@ class PodBuilder:
             copy = msgspec.structs.replace(plain, uid=PodUid(name), name=name, created_at=arrives)
             if given.qos is not None:
                 copy = with_promise(copy, given.owner or name, given.qos)
+            if given.gang is not None:
+                copy = in_gang(copy, given, number)
             yield name, PodArrival(arrives, copy, life)
 
     def template(self, entry: ScenarioEntry, kind: str) -> tuple[Pod, PodLifecycle]:
@@ -247,6 +262,19 @@ class PodBuilder:
         for steps, name in named:
             if (image := self._checks.catalog.find(entry, name, *steps)) is not None:
                 yield steps, image
+
+
+def in_gang(pod: Pod, given: PodEntry, number: int) -> Pod:
+    """Return copy *number* of an entry as a member of its gang. The last gang has the copies that are left."""
+    assert given.gang is not None, "the entry has gangs"
+    size = given.gang.size or given.count
+    gang = number // size
+    members = min(size, given.count - gang * size)
+    name = given.name if size >= given.count else f"{given.name}-gang{gang + 1}"
+    written = gang_annotations(
+        name, min(given.gang.min or members, members), given.gang.timeout, given.gang.queue or ""
+    )
+    return msgspec.structs.replace(pod, annotations={**pod.annotations, **written})
 
 
 def requests_and_limits(given: TemplateEntry) -> tuple[Amounts, Amounts]:

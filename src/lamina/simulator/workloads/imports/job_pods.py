@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lamina.model.pod import Owner
+from lamina.model.pod_groups import gang_annotations
 from lamina.model.resources import PODS, Amounts
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
@@ -60,6 +61,9 @@ class JobPods:
         pod_drafts.check_count(self._source, self._made, line)
         name = self._names.fresh(f"{job.workload}-{job.job}")
         owner, annotations = Owner("Job", name, name), job.written()
+        if shape.count > 1:
+            # The pods of a job run at the same time, for schedulers that know gangs.
+            annotations |= gang_annotations(name, shape.count)
         labels = {"app": pod_drafts.plain_name(application)}
         for number in range(1, shape.count + 1):
             yield PodDraft(
