@@ -13,12 +13,11 @@ from typing import Final
 import msgspec
 
 from lamina.model.pod import PodUid
-from lamina.model.pod_groups import gang_annotations
 from lamina.model.resources import Amounts
 from lamina.simulator.cluster.virtual_pod import ENDED, VirtualPod
 from lamina.simulator.decision_process.followed_job import FollowedJob, followed_job
 from lamina.simulator.decision_process.gang_turns import GangPolicy, GangTurns
-from lamina.simulator.decision_process.mirrored_cluster import MirroredCluster, gang_pod
+from lamina.simulator.decision_process.mirrored_cluster import MirroredCluster, gang_pod, in_gang
 from lamina.simulator.decision_process.waiting_estimate import ESTIMATE, estimate_waiting_time
 from lamina.simulator.engine.environment import INFINITY
 from lamina.simulator.run.run_parts import DeciderFactory
@@ -177,15 +176,14 @@ class DecisionProcess:
             many = (self._names.fresh(f"{name}-{number}") for number in range(1, count + 1))
             job.pod_names = [name] if count == 1 else list(many)
         job.pods = []
-        annotations = job.known.written()
-        if job.is_gang and self._gangs == "scheduler":
-            annotations |= gang_annotations(job.pod_names[0], job.known.res)
         for name in job.pod_names:
             # No name has an underscore.
             uid = name if job.tries == 1 else f"{name}_{job.tries}"
-            pod = msgspec.structs.replace(
-                gang_pod(uid, name, job.image, job.requests, annotations, gated=gated), deadline=job.deadline
-            )
+            pod = gang_pod(uid, name, job.image, job.requests, job.known.written(), gated=gated)
+            if job.is_gang and self._gangs == "scheduler":
+                pod = in_gang(pod, job.pod_names)
+            if job.known.walltime > 0:
+                pod = msgspec.structs.replace(pod, deadline=job.known.walltime)
             job.pods.append(pod.uid)
             self._of_pods[pod.uid] = job
             self._cluster().submit(pod)

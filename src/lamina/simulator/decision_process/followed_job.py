@@ -53,11 +53,6 @@ class FollowedJob:
         """When it was executed."""
 
     @property
-    def deadline(self) -> float | None:
-        """After how many seconds the simulator ends it; None: never."""
-        return self.known.walltime if self.known.walltime > 0 else None
-
-    @property
     def is_gang(self) -> bool:
         """Whether it needs several resources at once."""
         return self.known.res > 1
