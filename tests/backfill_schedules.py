@@ -40,6 +40,11 @@ ORDERS: dict[str, Callable[[BatchJob], tuple[float, ...]]] = {
 }
 
 
+def ending(start: float, job: BatchJob) -> float:
+    """Return the planned end of a job; ends are planned in microseconds."""
+    return round(start + job.walltime, 6) if job.walltime < inf else inf
+
+
 def spread(room: list[list[int]], job: BatchJob) -> list[int] | None:
     """Return nodes for all pods of a job."""
     left = [fitting(amounts, job) for amounts in room]
@@ -88,7 +93,7 @@ class Machine:
         return room
 
     def start(self, job: BatchJob, now: float, nodes: list[int]) -> Use:
-        use = Use(job, now, now + job.walltime, nodes)
+        use = Use(job, now, ending(now, job), nodes)
         self.running.append(use)
         self.waiting.remove(job)
         return use
@@ -129,7 +134,7 @@ class Easy(Machine):
         started = []
         for job in sorted(others, key=ORDERS[self.order]):
             nodes = spread(self.free(self.running), job)
-            if nodes is not None and now + job.walltime > shadow:
+            if nodes is not None and ending(now, job) > shadow:
                 nodes = self.beside(job, head, shadow, now)
             if nodes is not None:
                 started.append(self.start(job, now, nodes))
@@ -166,7 +171,7 @@ class Conservative(Machine):
         known = [self.reserved[job.name] for job in self.waiting if job.name in self.reserved]
         for use in sorted(known, key=lambda use: use.start):
             start = max(use.start, now)
-            moved = Use(use.job, start, start + use.job.walltime, use.nodes)
+            moved = Use(use.job, start, ending(start, use.job), use.nodes)
             room = less(self.lowest(plan, start, moved.end), use.job, use.nodes)
             if all(min(room[node]) >= 0 for node in use.nodes):
                 plan.append(moved)
@@ -192,9 +197,9 @@ class Conservative(Machine):
     def earliest(self, plan: list[Use], job: BatchJob, now: float) -> Use | None:
         """Return the first time at which nodes are free for all of a job's walltime."""
         for start in sorted({now, *(use.end for use in plan if now < use.end < inf)}):
-            nodes = spread(self.lowest(plan, start, start + job.walltime), job)
+            nodes = spread(self.lowest(plan, start, ending(start, job)), job)
             if nodes is not None:
-                return Use(job, start, start + job.walltime, nodes)
+                return Use(job, start, ending(start, job), nodes)
         return None
 
     def lowest(self, plan: list[Use], start: float, end: float) -> list[list[int]]:

@@ -7,6 +7,7 @@ A job is executed when all of its pods are bound. Decisions take no time, so eve
 the scheduler wants to try again later, the simulator is asked for a call.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -95,13 +96,25 @@ class DecisionProcess:
         if self._mirror is None:
             self._take_all(message.events)
         else:
-            self._mirror.advance(message.now, lambda: self._take_all(message.events))
+            self._mirror.advance(self._time_of(message.events), lambda: self._take_all(message.events))
         if self._mirror is None:
             raise ProtocolError("comes before SIMULATION_BEGINS")
         if not self.ended:
             self._decide(self._mirror)
         self.messages += 1
         return encode_message(message.now, self._answers)
+
+    def _time_of(self, events: Iterable[SimulatorEvent]) -> float:
+        """
+        Return the time of a message in the mirrored cluster.
+
+        The scheduler tries no pod twice at one time. If resources become free at the time of an earlier message, that is
+        therefore the next number after it.
+        """
+        now = self._cluster().now
+        if now >= self._now and any(isinstance(event, JobCompleted | NotifyEvent) for event in events):
+            return math.nextafter(now, math.inf)
+        return max(now, self._now)
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
     ChosenRows,
     Room,
     WaitingJob,
+    end_of,
     occupy_all,
     place_job,
 )
@@ -57,7 +58,7 @@ class Availability:
             now = index == 0
             if place_job(job, self._rooms[index], now=now) is None:
                 continue
-            window = self._window(index, start + job.walltime)
+            window = self._window(index, end_of(start, job))
             room = self._rooms[index] if len(window) == 1 else np.minimum.reduce([self._rooms[one] for one in window])
             rows = place_job(job, room, now=now)
             if rows is not None:
@@ -72,7 +73,7 @@ class Availability:
         self.occupy(job, start, rows)
         asked = np.unique(np.concatenate(rows))
         lines = np.flatnonzero(sum(part.needs for part in job.parts))
-        window = self._window(self._index(start), start + job.walltime)
+        window = self._window(self._index(start), end_of(start, job))
         if all((self._rooms[index][np.ix_(lines, asked)] >= 0).all() for index in window):
             return True
         self.vacate(job, start, rows)
@@ -81,13 +82,13 @@ class Availability:
     def occupy(self, job: WaitingJob, start: float, rows: ChosenRows) -> None:
         """Take what a job needs, from *start* on for as long as it runs."""
         first = self._cut(start)
-        self._cut(start + job.walltime)
-        for index in self._window(first, start + job.walltime):
+        self._cut(end_of(start, job))
+        for index in self._window(first, end_of(start, job)):
             occupy_all(self._rooms[index], job, rows)
 
     def vacate(self, job: WaitingJob, start: float, rows: ChosenRows) -> None:
         """Give back what `occupy` took."""
-        for index in self._window(self._index(start), start + job.walltime):
+        for index in self._window(self._index(start), end_of(start, job)):
             for part, used in zip(job.parts, rows, strict=True):
                 add_amounts(self._rooms[index], used, part.needs[:, np.newaxis])
 

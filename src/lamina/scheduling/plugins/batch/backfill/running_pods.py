@@ -23,6 +23,8 @@ from lamina.scheduling.state.placed_pods import started
 FREE: Final = -1
 """Row of a slot without a pod."""
 FIRST_SLOTS: Final = 64
+DECIMALS: Final = 6
+"""Ends are planned in microseconds, so that ends of one time are one however they were computed."""
 
 
 class PodEnds(msgspec.Struct, frozen=True):
@@ -115,8 +117,9 @@ class RunningPods:
         slots = np.flatnonzero(self._table[0] != FREE)
         rows, kinds = self._table.take(slots, axis=1)
         starts, walltimes = self._times.take(slots, axis=1)
+        at = np.round(np.where(np.isfinite(starts), starts, now) + walltimes, DECIMALS)
         # The next number after *now*, because what is free now does not include these pods.
-        at = np.maximum(np.where(np.isfinite(starts), starts, now) + walltimes, np.nextafter(now, np.inf))
+        at = np.maximum(at, np.nextafter(now, np.inf))
         order = np.lexsort((slots, at))
         asked = [dict(kind) for kind in self._kinds]
         amounts = np.array(

@@ -13,7 +13,7 @@ import numpy as np
 
 from lamina.model.pod import PodUid
 from lamina.scheduling.plugins.batch.backfill.args import JobOrder
-from lamina.scheduling.plugins.batch.backfill.running_pods import add_amounts
+from lamina.scheduling.plugins.batch.backfill.running_pods import DECIMALS, add_amounts
 from lamina.scheduling.state.columns import Bools, Ints
 
 Room = Ints
@@ -137,4 +137,4 @@ def ordered(jobs: Sequence[WaitingJob], order: JobOrder) -> list[WaitingJob]:
 
 def end_of(now: float, job: WaitingJob) -> float:
     """Return when a job ends at the latest if it starts now."""
-    return now + job.walltime if job.walltime < math.inf else math.inf
+    return round(now + job.walltime, DECIMALS) if job.walltime < math.inf else math.inf
