@@ -79,9 +79,9 @@ def workload(seed: int) -> list[Job]:
     drawn = []
     for _ in range(JOBS):
         cores = 2 ** rng.randint(0, int(math.log2(LARGEST)))
-        seconds = round(math.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST))))
-        drawn.append((cores, float(seconds), float(round(seconds * rng.uniform(1.0, 3.0)))))
-    area = sum(cores * seconds for cores, seconds, _ in drawn)
+        seconds = float(round(math.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST)))))
+        drawn.append((cores, seconds, float(round(seconds * rng.uniform(1.0, 3.0)))))
+    area = math.fsum(cores * seconds for cores, seconds, _ in drawn)
     gap = area / (LOAD * NODES * CORES) / JOBS
     at, jobs = 0.0, []
     for number, (cores, seconds, walltime) in enumerate(drawn):

@@ -23,8 +23,10 @@ SCENARIOS = {
     "budgets": "scenario.yaml",
     "churn": "scenario.yaml",
     "classic": "scenario.yaml",
+    "drf": "scenario.yaml",
     "edge": "scenario.yaml",
     "founding": "scenario.yaml",
+    "gang": "scenario.yaml",
     "phases": "scenario.yaml",
     "qos": "sanity.yaml",
     "rollout": "scenario.yaml",
@@ -291,3 +293,31 @@ def test_qos_priorities_let_the_least_important_controller_wait():
 
     assert {"lower": 0.0, "free": 1.0, "batch": 1.0, "prod": 1.0} == {name: one["met"] for name, one in classes.items()}
     assert {"preempted": 2} == classes["lower"]["disruptions"]
+
+
+# --------------------------------------------------------------------------------------------------------- gang and drf
+
+
+@pytest.mark.parametrize(
+    ("profile", "together"),
+    [pytest.param("gang", True, id="gang"), pytest.param("lamina-balanced", False, id="others")],
+)
+def test_gang_all_pods_of_a_gang_are_bound_at_once(profile, together):
+    result = run("gang/scenario.yaml", profile)
+    bound: dict[int, set[float | None]] = {}
+    for pod in result.pods:
+        if pod.pod.startswith("default/train"):
+            bound.setdefault((int(pod.pod.removeprefix("default/train")) - 1) // 12, set()).add(pod.bound)
+
+    assert {"finished"} == {pod.phase for pod in result.pods}
+    assert together == all(len(times) == 1 for times in bound.values())
+
+
+@pytest.mark.parametrize(
+    ("profile", "started"),
+    [pytest.param("drf", (6, 4), id="equal shares"), pytest.param("kube-default", (9, 0), id="first come")],
+)
+def test_drf_both_jobs_get_the_same_share_of_what_they_need_most(profile, started):
+    first = [pod.pod.removeprefix("default/") for pod in run("drf/scenario.yaml", profile).pods if pod.bound == 0.0]
+
+    assert started == (sum(name.startswith("memory") for name in first), sum(name.startswith("cpu") for name in first))

@@ -12,6 +12,8 @@ from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 
 CORE = ("SchedulingGates", "PrioritySort", "NodePorts", "NodeResourcesFit", "GangScheduling", "DefaultBinder")
 CORES = 4
+# A run is many decisions; many more are tried under `make soak`.
+FEWER = settings(max_examples=settings().max_examples // 4)
 STEP = 5.0
 
 
@@ -100,7 +102,7 @@ class GangRun:
             self.started.add(number)
 
 
-@settings(max_examples=60)
+@FEWER
 @given(
     drawn=st.lists(gangs(), min_size=1, max_size=6), nodes=st.integers(1, 4), order=st.sampled_from(["queue", "drf"])
 )
@@ -114,7 +116,7 @@ def test_no_gang_runs_in_part_and_no_gang_blocks_another_for_ever(drawn: list[Dr
     assert ([], set(run.pods)) == (run.partial, set(run.harness.bound) - {f"s{n}" for n in range(200)})
 
 
-@settings(max_examples=25)
+@FEWER
 @given(drawn=st.lists(gangs(), min_size=1, max_size=3), nodes=st.integers(1, 3))
 def test_small_pods_do_not_starve_a_large_gang(drawn: list[DrawnGang], nodes: int):
     """A small pod comes at every step and takes half a node for three steps: more than one node can hold."""

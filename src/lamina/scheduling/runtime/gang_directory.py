@@ -24,7 +24,7 @@ class Gang:
         self.started = False
         """Whether the gang has been complete; pods that join or return later are then not held."""
         self.failing = False
-        """Whether the members that hold nodes have been told to give them back."""
+        """Whether a member found no node since the gang was planned, so that all of them give their nodes back."""
 
     @property
     def key(self) -> str:
@@ -87,7 +87,6 @@ class GangDirectory:
         self._without.pop(pod.uid, None)
         gang = self.gang_of(pod)
         if gang is not None:
-            gang.failing = False
             self._place(gang, pod.uid)
         return gang
 

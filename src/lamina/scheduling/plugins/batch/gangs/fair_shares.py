@@ -96,7 +96,7 @@ class FairJob(msgspec.Struct, eq=False):
 
 
 class FairOrder:
-    """Hands out units, those of the poorest job of the poorest queue first."""
+    """Hands out units: in the poorest queue, those of the job with the smallest dominant share first."""
 
     def __init__(
         self, jobs: Iterable[FairJob], total: Floats, queue_share: Callable[[str], float], has: dict[str, Floats]

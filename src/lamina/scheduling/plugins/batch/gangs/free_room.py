@@ -8,6 +8,7 @@ images of all members can be ready, and then takes the nodes with the highest sc
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -18,7 +19,8 @@ from lamina.scheduling.contract.placement import PlaceCandidate
 from lamina.scheduling.state.columns import Bools, Floats, Ints
 from lamina.scheduling.state.view import NodeView
 
-PODS = "pods"
+PODS: Final = "pods"
+HOSTNAME: Final = "kubernetes.io/hostname"
 SecondsOf = Callable[[Pod], Floats | None]
 
 
@@ -30,11 +32,27 @@ class EqualPods(msgspec.Struct, frozen=True, eq=False):
     seconds: Floats | None
     """Seconds until the images are ready on each node; None where nothing is known."""
 
+    def conflicts(self, other: "EqualPods") -> bool:
+        """Return whether a pod of this class and one of *other* cannot be on one node: ports, or required anti-affinity."""
+        one, two = self.pods[0].pod, other.pods[0].pod
+        ports = {(port.port, port.protocol) for port in one.host_ports}
+        shared = any((port.port, port.protocol) in ports for port in two.host_ports)
+        return shared or _repels(one, two) or _repels(two, one)
+
     @property
     def alone(self) -> bool:
         """Whether at most one of them can be on a node."""
-        pod = self.pods[0].pod
-        return bool(pod.host_ports or pod.repels)
+        return self.conflicts(self)
+
+
+def _repels(one: Pod, two: Pod) -> bool:
+    return any(
+        term.topology_key == HOSTNAME
+        and term.selector is not None
+        and (two.namespace in term.namespaces or not term.namespaces)
+        and term.selector.matches(two.labels)
+        for term in one.repels
+    )
 
 
 class FreeRoom:
@@ -87,10 +105,6 @@ class FreeRoom:
         self._free = left
         return found
 
-    def return_room(self, one: PlaceCandidate, row: int) -> None:
-        """Undo the plan of a pod."""
-        self._take(self._free, one.pod.requests, np.array([row]), np.array([-1]))
-
     def _limits(self, classes: Sequence[EqualPods]) -> Floats:
         """Return the numbers of seconds within which a gang can be ready, in order."""
         known = [one.seconds[one.pods[0].feasible] for one in classes if one.seconds is not None]
@@ -100,8 +114,12 @@ class FreeRoom:
         """Fill the nodes whose images are ready within *limit* seconds; return the nodes and what is left."""
         free = self._free.copy()
         found: dict[PodUid, int] = {}
+        taken: list[tuple[EqualPods, Ints]] = []
         for one in classes:
             places = self.places(one, free)
+            for other, rows in taken:
+                if one.conflicts(other):
+                    places[rows] = 0
             if one.seconds is not None:
                 places[one.seconds > limit] = 0
             rows = np.flatnonzero(places)
@@ -111,6 +129,7 @@ class FreeRoom:
             counts = np.clip(len(one.pods) - before, 0, counts)
             rows, counts = rows[counts > 0], counts[counts > 0]
             self._take(free, one.requests, rows, counts)
+            taken.append((one, rows))
             chosen = np.repeat(rows, counts).tolist()
             found.update({pod.pod.uid: row for pod, row in zip(one.pods, chosen, strict=False)})
         return found, free

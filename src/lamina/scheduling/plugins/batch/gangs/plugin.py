@@ -133,6 +133,9 @@ class GangScheduling:
     def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
         """Plan gangs, and with an order of shares all pods; other pods are left to the ordinary cycle."""
         units = self._units(candidates)
+        holder = self._gangs.get(self._reservation.gang)
+        if holder is None or not self._gangs.lacks(holder):
+            self._reservation.end(self._reservation.gang)
         if not units and not self._reservation.gang:
             return Placement({})
         room = FreeRoom(nodes, candidates)
@@ -147,9 +150,9 @@ class GangScheduling:
         for unit in self._ordered(units, usage):
             self._decide(unit, room, nodes, now, usage, plan)
         holder = self._gangs.get(self._reservation.gang)
-        if holder is None:
-            self._reservation.end(self._reservation.gang)
-        elif waiting := [uid for uid in holder.members if uid not in holder.placed and uid not in plan.nodes]:
+        # Also if the gang is planned now: pods that the ordinary cycle decides before it must not take its room.
+        waiting = [] if holder is None else [uid for uid in holder.members if uid not in holder.placed]
+        if waiting:
             plan.kept[waiting[0]] = self._reservation.rows()
         return plan
 
@@ -172,8 +175,9 @@ class GangScheduling:
         status = refusal or self._no_room(unit, rows)
         left = [one for one in unit.pods if one.pod.uid not in rows]
         plan.refused.update({one.pod.uid: status for one in left})
-        if rows and gang is not None:
-            self._reservation.end(key)
+        if rows:
+            if gang is not None:
+                gang.failing = False
         elif left and refusal is None:
             if gang is not None:
                 self._reservation.want(key, unit.pods, least, nodes, now)
@@ -306,6 +310,8 @@ class GangScheduling:
         gang = self._gangs.gang_of(pod)
         if gang is None:
             return None
+        if gang.failing:
+            return unschedulable(GIVEN_BACK)
         if self._gangs.lacks(gang):
             return Wait(self._gangs.timeout(gang) or self._args.schedule_timeout)
         for one in waiting:
@@ -321,12 +327,15 @@ class GangScheduling:
         return unschedulable()
 
     def _give_back(self, gang: Gang) -> None:
-        if self._waiting is None or gang.failing or not self._gangs.lacks(gang):
+        if gang.failing or not self._gangs.lacks(gang):
             return
         gang.failing = True
-        for one in self._waiting:
+        waiting = self._waiting
+        if waiting is None:
+            return
+        for one in waiting:
             if one.pod.uid in gang.members:
-                self._waiting.refuse(one.pod.uid, NAME, GIVEN_BACK)
+                waiting.refuse(one.pod.uid, NAME, GIVEN_BACK)
 
 
 def _victims(room: dict[PodUid, PostFilterResult]) -> list[Pod]:

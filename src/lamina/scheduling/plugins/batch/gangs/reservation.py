@@ -12,7 +12,7 @@ import numpy as np
 from lamina.model.pod import Pod
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, untolerated
 from lamina.scheduling.contract.placement import PlaceCandidate
-from lamina.scheduling.plugins.batch.gangs.free_room import PODS, classes_of
+from lamina.scheduling.plugins.batch.gangs.free_room import PODS, EqualPods, classes_of
 from lamina.scheduling.state.columns import Bools, Ints
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
@@ -75,13 +75,14 @@ def suitable(pod: Pod, nodes: NodeView) -> Bools:
 def _enough(pods: Sequence[PlaceCandidate], nodes: NodeView) -> list[int]:
     """Return the emptiest nodes that would hold the pods if they were empty; none if the cluster is too small."""
     left = {name: nodes.allocatable(name).copy() for name in _resources(pods)}
-    taken: dict[int, None] = {}
+    taken: dict[int, list[EqualPods]] = {}
     for one in classes_of(pods, lambda _: None):
         pod = one.pods[0].pod
         needs = {PODS: 1, **{name: amount for name, amount in one.requests if amount > 0}}
         places = np.min([left[name] // amount for name, amount in needs.items()], axis=0)
         if one.alone:
             np.minimum(places, 1, out=places)
+        places[[row for row, others in taken.items() if any(map(one.conflicts, others))]] = 0
         places[~suitable(pod, nodes)] = 0
         now = np.min([nodes.free(name) // amount for name, amount in needs.items()], axis=0)
         rows = np.lexsort((-places, -np.minimum(now, places)))
@@ -91,7 +92,7 @@ def _enough(pods: Sequence[PlaceCandidate], nodes: NodeView) -> list[int]:
                 break
             count = min(wanted, int(places[row]))
             _take(left, needs, row, count)
-            taken[row] = None
+            taken.setdefault(row, []).append(one)
             wanted -= count
         if wanted > 0:
             return []
