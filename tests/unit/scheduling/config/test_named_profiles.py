@@ -44,6 +44,10 @@ RANKS = {
     "lamina-roomy": [*DEFAULTS, ("LayerLocality", 5)],
     "lamina-local": [*DEFAULTS, ("LayerLocality", 5), ("ImagePresence", 2)],
     "lamina-images": [*DEFAULTS, ("LayerLocality", 5)],
+    "gang": [*DEFAULTS, ("LayerLocality", 5)],
+    "drf": [*DEFAULTS, ("LayerLocality", 5)],
+    "easy": [*DEFAULTS, ("LayerLocality", 5)],
+    "conservative": [*DEFAULTS, ("LayerLocality", 5)],
     "kube-default": [*DEFAULTS, ("ImageLocality", 1)],
     "image-locality": [("ImageLocality", 1)],
     "ryax": [*DEFAULTS, ("ImageLocality", 1), ("LayerLocality", 1)],
@@ -52,9 +56,8 @@ RANKS = {
     "random": [],
     "least-allocated": [("NodeResourcesFit", 1)],
     "most-allocated": [("NodeResourcesFit", 1)],
-    "easy": [*DEFAULTS, ("LayerLocality", 5)],
-    "conservative": [*DEFAULTS, ("LayerLocality", 5)],
 }
+PLACERS = {"gang": ["GangScheduling"], "drf": ["GangScheduling"], "easy": ["Backfill"], "conservative": ["Backfill"]}
 
 
 @pytest.mark.parametrize(("name", "scorers"), RANKS.items(), ids=RANKS)
@@ -65,7 +68,10 @@ def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
     assert scorers == [(part.name, part.weight) for part in profile.scorers]
     assert FILTERS == [part.name for part in profile.filters]
     assert ("PrioritySort", ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
-    assert ["SchedulingGates"] == [one.name for one in profile.pre_enqueue]
+    assert ["SchedulingGates", *(["GangScheduling"] if name in PLACERS else [])] == [
+        one.name for one in profile.pre_enqueue
+    ]
+    assert PLACERS.get(name, []) == [one.name for one in profile.place]
     assert "UnmetDemands" == profile.pre_filter[0].name
 
 
@@ -127,8 +133,8 @@ def test_the_balanced_one_is_the_default():
         pytest.param("Kube_Default", "did you mean 'kube-default'?", id="spelled differently"),
         pytest.param(
             "xyz",
-            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, kube-default, "
-            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 3 more",
+            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, gang, drf, easy, "
+            "conservative, kube-default, image-locality, ryax and 5 more",
             id="not at all",
         ),
     ],
@@ -171,6 +177,10 @@ def test_the_readme_counts_the_profiles_to_compare_with():
         "ten",
         "eleven",
         "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
     )
 
     assert f"and {numbers[len(NAMED) - 4]} others to" in " ".join(readme.split())
