@@ -10,7 +10,7 @@ import msgspec
 from lamina.model.events import NodeSeen, PodGone, PodSeen, TimePassed
 from lamina.model.pod import Pod
 from lamina.model.walltime import WALLTIME
-from lamina.scheduling.config.loader import load
+from lamina.scheduling.config.loader import Configuration, load
 from lamina.scheduling.contract.commands import Bind
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
@@ -24,15 +24,21 @@ kind: KubeSchedulerConfiguration
 profiles:
 - plugins:
     score: {{disabled: [{{name: "*"}}]}}
-    multiPoint: {{enabled: [{{name: Backfill}}]}}
+    place: {{disabled: [{{name: GangScheduling}}]}}
+    multiPoint: {{enabled: [{{name: GangScheduling}}, {{name: Backfill}}]}}
   pluginConfig: [{{name: Backfill, args: {args}}}]
 """
+KNOWN = registry(entry_points=False)
+
+
+def a_configuration(**args: Any) -> Configuration:
+    """Return a profile with Backfill in which nodes have no scores, so that earlier nodes come first."""
+    return load(PROFILE.format(args=msgspec.json.encode(args).decode()), "test", KNOWN)
 
 
 def a_backfilling_loop(**args: Any) -> Loop:
-    """Build a loop; nodes have no scores, so that earlier nodes come first."""
-    text = PROFILE.format(args=msgspec.json.encode(args).decode())
-    configuration = load(text, "test", registry(entry_points=False))
+    """Build a loop with such a profile."""
+    configuration = a_configuration(**args)
     return Loop(configuration.profiles, lambda _: 0, LoopSettings(backoff=configuration.backoff))
 
 
