@@ -143,7 +143,8 @@ class Easy(Machine):
     def beside(self, job: BatchJob, head: BatchJob, shadow: float, now: float) -> list[int] | None:
         """Place pods one after the other so that enough places remain for the head at its shadow time."""
         later = self.free([use for use in self.planned(now) if use.end > shadow])
-        room, nodes = self.free(self.running), []
+        room = self.free(self.running)
+        nodes: list[int] = []
         for _ in range(job.pods):
             allowed = [
                 node

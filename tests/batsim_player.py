@@ -64,7 +64,7 @@ class Player:
             self._at(at, 1, f"event_machine_{kind}", resources)
         while self._heap:
             self._now = self._heap[0][0]
-            events = []
+            events: list[dict[str, Any]] = []
             while self._heap and self._heap[0][0] == self._now and not (events and self.single):
                 _, _, _, kind, what = heapq.heappop(self._heap)
                 events += self._happens(kind, what)
