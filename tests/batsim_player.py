@@ -44,6 +44,8 @@ class Player:
     answer: Answer
     config: dict[str, Any] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
+    single: bool = False
+    """Whether each event has a message of its own, also events of one time."""
     log: list[tuple[float, list[str], list[str]]] = field(default_factory=list)
     """Each message: its time, the types that were sent and those that came back."""
 
@@ -62,8 +64,8 @@ class Player:
             self._at(at, 1, f"event_machine_{kind}", resources)
         while self._heap:
             self._now = self._heap[0][0]
-            events = []
-            while self._heap and self._heap[0][0] == self._now:
+            events: list[dict[str, Any]] = []
+            while self._heap and self._heap[0][0] == self._now and not (events and self.single):
                 _, _, _, kind, what = heapq.heappop(self._heap)
                 events += self._happens(kind, what)
             while events:

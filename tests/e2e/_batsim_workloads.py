@@ -9,7 +9,7 @@ import gzip
 import json
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 KIT: Final = "batkube/KIT_10h_80.json"
 HPC: Final = "traces/batsim_example_hpc_seed1_jobs250.json.gz"
 GENERATED: Final = 20
+PARTS: Final = 4096
+"""Parts of a second in exact workloads."""
 MICROSECONDS: Final = 6
 """Imported times are rounded to microseconds."""
 
@@ -93,3 +95,32 @@ def _written(folder: Path, name: str, workload: dict[str, Any], hosts: int, *, c
         for job in workload["jobs"]
     ]
     return Workload(name, scenario, hosts, jobs)
+
+
+def exact_workloads(workloads: list[Workload]) -> list[tuple[str, int, list[Job]]]:
+    """
+    Return the real ones of *workloads*, and as many generated ones as of the others, all with walltimes.
+
+    Jobs of KIT's trace have none and get twice their run time. Times of the generated ones are binary fractions, so that no
+    rounding decides, and no estimated end coincides with another event.
+    """
+    real = [one for one in workloads if not one.name.startswith("generated")]
+    found = [(one.name, one.hosts, [_with_walltime(job) for job in one.jobs]) for one in real]
+    return found + [_exact(seed) for seed in range(GENERATED)]
+
+
+def _with_walltime(job: Job) -> Job:
+    return job if job.walltime > 0 else replace(job, walltime=2 * job.seconds)
+
+
+def _exact(seed: int) -> tuple[str, int, list[Job]]:
+    draw = random.Random(f"exact workload {seed}")
+    hosts = draw.choice([4, 8, 16, 32])
+    at, jobs = 0.0, []
+    for number in range(draw.randrange(20, 80)):
+        at += draw.choice([0, 0, 0, 1, draw.randrange(1, 80)]) / 4
+        seconds = draw.randrange(PARTS, 60 * PARTS) / PARTS
+        walltime = draw.choice([seconds * 2, seconds + draw.randrange(1, 100 * PARTS) / PARTS, seconds * 0.75])
+        res = draw.randrange(1, hosts + 1) if draw.random() < 0.3 else draw.randrange(1, max(2, hosts // 3))
+        jobs.append(Job(str(number), at, res, seconds, walltime))
+    return f"exact-{seed}", hosts, jobs

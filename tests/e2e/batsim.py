@@ -3,7 +3,9 @@ Batsim's protocol with real programs at the other end.
 
 PyBatsim from the package index, unmodified and in an environment of its own, decides in Lamina's simulated cluster. Its
 three contiguous schedulers are compared with a reference: every job starts when and where the reference says.
-`fillerSched` iterates over a set and charges 5 ms for each call, so it is only played to its end. Then Lamina decides for
+`fillerSched` iterates over a set and charges 5 ms for each call, so it is only played to its end. `easyBackfillNotopo`
+and Lamina's profile `easy` get the same messages from a player of the simulator's side, and start all jobs at the same
+times. Then Lamina decides for
 Lamina, over the wire and without it, and a real kube-scheduler decides behind `lamina batsim-scheduler`. evalys loads the
 tables. RECORD=1 writes the golden logs of tests/data/batsim again.
 """
@@ -20,6 +22,7 @@ from typing import Any, Final
 
 from lamina.apiserver.batsim.batsim_peer import batsim_peer
 from lamina.apiserver.batsim.batsim_run import BatsimRun, batsim_decider
+from lamina.apiserver.batsim.decision_client import DecisionClient
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.simulator.batsim.batsim_settings import BatsimSettings
 from lamina.simulator.batsim.message_log import MessageLogHeader, MessageLogWriter
@@ -30,9 +33,11 @@ from lamina.simulator.run.run_parts import RunParts
 from lamina.simulator.run.simulation import loop_decider
 from lamina.simulator.workloads import Scenario, load_scenario
 from testbed import building
-from tests.contiguous_schedules import ContiguousEasy, FirstFit, Policy
+from tests.backfill_schedules import BatchJob, Easy, run
+from tests.batsim_player import PlayedJob, Player
+from tests.contiguous_schedules import ContiguousEasy, FirstFit, Job, Policy
 from tests.contiguous_schedules import schedule as reference
-from tests.e2e._batsim_workloads import ROOT, Workload, all_workloads
+from tests.e2e._batsim_workloads import ROOT, Workload, all_workloads, exact_workloads
 from tests.e2e._client_environments import temporary_folder, tool_environment
 
 NAME = "batsim"
@@ -48,6 +53,9 @@ POLICIES: Final[dict[str, Callable[[int], Policy] | None]] = {
     "easyBackfill": ContiguousEasy,
     "fillerSched": None,
 }
+NOTOPO: Final = "easyBackfillNotopo"
+PLAYED: Final = {"dynamic-jobs-enabled": False, "dynamic-jobs-acknowledged": False, "forward-unknown-events": False}
+"""What PyBatsim reads of the configuration."""
 PROFILE: Final = "kube-default"
 KUBE_SCHEDULER: Final = "1.36.3"
 GOLDEN: Final = ROOT / "tests" / "data" / "batsim"
@@ -73,6 +81,7 @@ def main() -> dict[str, Any]:
             result["skipped"] = ["pybatsim"]
         else:
             result["pybatsim"] = {name: _play_all(python, name, workloads) for name in POLICIES}
+            result["pybatsim"][NOTOPO] = _play_easy(python, workloads)
             if os.environ.get("RECORD"):
                 _record(python)
         result["both_ways"] = dict(_both_ways(folder, workloads))
@@ -120,9 +129,58 @@ def _play_all(python: Path, scheduler: str, workloads: list[Workload]) -> dict[s
     }
 
 
+def _play_easy(python: Path, workloads: list[Workload]) -> dict[str, Any]:
+    """
+    Let PyBatsim's EASY without topology and Lamina's EASY decide for the same player; compare when jobs start.
+
+    Each event has a message of its own, because PyBatsim decides after every event. The player sends no NOTIFY, which
+    this scheduler of PyBatsim cannot take.
+    """
+    played, makespans, differing = 0, dict[str, float](), []
+    script = subprocess.run(
+        [str(python), "-c", f"import schedulers; print(schedulers.__path__[0] + '/unMaintained/{NOTOPO}.py')"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS,
+    ).stdout.strip()
+    for name, hosts, batch in exact_workloads(workloads):
+        client = DecisionClient(batsim_peer(f"batsim:{python.with_name('pybatsim')} {script}"))
+        try:
+            theirs = _starts(client.exchange, hosts, batch)
+        finally:
+            client.close(ended=True)
+        process = DecisionProcess(lambda _: loop_decider(configuration("easy"), 0), "scheduler")
+        ours = _starts(process.answer, hosts, batch)
+        single = [BatchJob(job.id, job.at, job.res, (1,), job.length, job.walltime) for job in batch]
+        expected = {job: start for job, (start, _) in run(Easy([[1]] * hosts), single, single=True).items()}
+        played += len(ours)
+        lengths = {job.id: job.length for job in batch}
+        makespans[name] = max(start + lengths[job] for job, start in ours.items())
+        if not theirs == ours == expected:
+            print(f"  {NOTOPO}, {name}: DIFFERS", flush=True)
+            differing.append(name)
+    print(f"  {NOTOPO}: {played} jobs in {len(makespans)} workloads", flush=True)
+    largest = "hpc" if "hpc" in makespans else next(iter(makespans))
+    return {
+        "jobs": played,
+        "workloads": len(makespans),
+        "makespan": makespans[largest],
+        "makespan_of": largest,
+        "equal_to_reference": not differing,
+    }
+
+
+def _starts(answer: Callable[[bytes], bytes], hosts: int, batch: list[Job]) -> dict[str, float]:
+    """Play jobs; return when each started."""
+    played = [PlayedJob(job.id, job.at, job.res, job.seconds, job.walltime) for job in batch]
+    outcomes = Player(hosts, answer, config=PLAYED, single=True).play(played)
+    return {name: one.started for name, one in outcomes.items() if one.started is not None}
+
+
 def _run(scenario: Scenario, command: str, sink: io.BytesIO | None = None) -> SimulationResult:
-    with BatsimRun(batsim_peer(command), scenario, sink=sink) as run:
-        return simulate(scenario, decider=run.make_decider, latency=run.latency)
+    with BatsimRun(batsim_peer(command), scenario, sink=sink) as started:
+        return simulate(scenario, decider=started.make_decider, latency=started.latency)
 
 
 def _record(python: Path) -> None:

@@ -173,6 +173,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...] = ()
     """Preferences that Lamina does not support yet, in words. They are ignored."""
     owner: Owner | None = None
+    deadline: float | None = None
+    """``activeDeadlineSeconds``: seconds from its start until it fails; None: no limit."""
     created_at: float = 0.0
     bound_at: float = 0.0
     """When it was bound, if known."""

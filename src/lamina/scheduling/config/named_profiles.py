@@ -106,6 +106,17 @@ def _gangs(order: str) -> str:
     return profile.replace("        weight: 5\n", "        weight: 5\n      - name: GangScheduling\n", 1)
 
 
+def _backfill(reservations: str) -> str:
+    """Return the profile of gangs with Backfill, which places them."""
+    profile = _gangs("queue").replace(
+        "    postFilter:\n", "    place:\n      disabled:\n      - name: GangScheduling\n    postFilter:\n"
+    )
+    profile = profile.replace(
+        "      - name: GangScheduling\n", "      - name: GangScheduling\n      - name: Backfill\n", 1
+    )
+    return f"{profile}  - name: Backfill\n    args:\n      reservations: {reservations}\n"
+
+
 KUBE_DEFAULT: Final = "kube-default"
 
 NAMED: Final[dict[str, tuple[str, str]]] = {
@@ -145,6 +156,14 @@ NAMED: Final[dict[str, tuple[str, str]]] = {
     "drf": (
         "gang, and the job with the smallest dominant share comes first",
         _gangs("drf"),
+    ),
+    "easy": (
+        "batch jobs in order of arrival; later ones start early where they do not delay the first (EASY backfill)",
+        _backfill("first"),
+    ),
+    "conservative": (
+        "batch jobs in order of arrival; later ones start early where they delay no other (conservative backfill)",
+        _backfill("all"),
     ),
     KUBE_DEFAULT: (
         "kube-scheduler's defaults without the plugins that are not in tree yet",

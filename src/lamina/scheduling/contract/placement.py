@@ -37,6 +37,11 @@ class PlaceCandidate(QueuedPod, Protocol):
         ...
 
     @property
+    def possible(self) -> Bools:
+        """Which nodes could run the pod once others have left: no filter refuses them for good. Read-only."""
+        ...
+
+    @property
     def scores(self) -> Ints:
         """The weighted totals of the nodes, as in the ordinary cycle; 0 where the node is not feasible. Read-only."""
         ...

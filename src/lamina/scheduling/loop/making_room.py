@@ -20,13 +20,13 @@ from lamina.scheduling.contract.commands import AskExtenders, ProposedVictims
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.extender_chain import NAME
 from lamina.scheduling.contract.points import PostFilterPlugin, PostFilterResult, RetryTimePlugin, VictimProposer
-from lamina.scheduling.contract.status import Code, Status
+from lamina.scheduling.contract.status import Status
 from lamina.scheduling.loop.evictions import EVICTIONS_OFF, preempt
 from lamina.scheduling.loop.extender_waits import ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.queued_pod import QueuedPodInfo
 from lamina.scheduling.runtime.dry_run import DRY_RUN, DryRun
-from lamina.scheduling.runtime.explanation import groups, node_name
+from lamina.scheduling.runtime.explanation import node_name, resolvable_rows
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.view import NodeView, everything
@@ -78,7 +78,7 @@ class MakingRoom:
             # A copy: the evaluation outlives the dry run.
             state=evaluation.state.copy(),
             nodes=everything(state.cluster.columns),
-            resolvable=_resolvable(evaluation),
+            resolvable=resolvable_rows(evaluation),
             extenders=state.chain.preempting(pod) if state.chain.extenders else (),
         )
         asked.state.now = state.now
@@ -166,17 +166,6 @@ def _from(plugins: Sequence[PostFilterPlugin], wait: ExtenderWait | None) -> Seq
         return plugins
     place = next(place for place, plugin in enumerate(plugins) if plugin.name == wait.plugin)
     return plugins[place:]
-
-
-def _resolvable(evaluation: ShapeEvaluation) -> Bools:
-    """Return the rows where evictions could help."""
-    resolvable = everything(evaluation.columns).alive.copy()
-    for flags, refusal in groups(evaluation):
-        if refusal.final:
-            resolvable &= ~flags
-    if evaluation.stop is not None:
-        resolvable[:] = evaluation.stop.code is not Code.UNRESOLVABLE
-    return resolvable
 
 
 def _refused_by_extenders(evaluation: ShapeEvaluation) -> tuple[ExtenderRefusal, ...]:

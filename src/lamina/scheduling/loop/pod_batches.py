@@ -20,6 +20,7 @@ from lamina.scheduling.contract.points import PostFilterResult
 from lamina.scheduling.contract.status import Status, raised
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.queued_pod import FIRST_TURN, QueuedPodInfo, Turn
+from lamina.scheduling.runtime.explanation import resolvable_rows
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.scheduling.state.columns import Bools, Ints
 from lamina.scheduling.state.view import everything
@@ -55,6 +56,7 @@ class BatchEvaluations:
         self._plugin = plugin
         self._most = max(1, KEPT_BYTES // (9 * max(1, state.cluster.columns.size)))
         self._kept: dict[Hashable, tuple[Bools, Ints]] = {}
+        self._possible: dict[Hashable, Bools] = {}
 
     def key(self, queued: QueuedPodInfo) -> Hashable:
         """Return the key of a pod's evaluation."""
@@ -76,6 +78,19 @@ class BatchEvaluations:
             if len(self._kept) < self._most:
                 self._kept[key] = kept
         return kept
+
+    def possible(self, queued: QueuedPodInfo, key: Hashable) -> Bools:
+        """Return which nodes could run a pod once others have left."""
+        possible = self._possible.get(key)
+        if possible is None:
+            try:
+                possible = resolvable_rows(self._evaluate(queued))
+            except Exception:  # noqa: BLE001 - as in `_computed`
+                possible = np.zeros(self._state.cluster.columns.size, dtype=np.bool_)
+            possible.flags.writeable = False
+            if len(self._possible) < self._most:
+                self._possible[key] = possible
+        return possible
 
     def _computed(self, queued: QueuedPodInfo) -> tuple[Bools, Ints]:
         columns = self._state.cluster.columns
@@ -112,6 +127,11 @@ class BatchCandidate:
     def feasible(self) -> Bools:
         """Which nodes pass all filters."""
         return self._evaluations.of(self._queued, self.key)[0]
+
+    @property
+    def possible(self) -> Bools:
+        """Which nodes could run the pod once others have left."""
+        return self._evaluations.possible(self._queued, self.key)
 
     @property
     def scores(self) -> Ints:

@@ -7,6 +7,7 @@ from lamina.scheduling.contract.scheduling_agent import SchedulingAgent, Schedul
 from lamina.scheduling.plugins.agents import congestion, foo, pigeon, safe
 from lamina.scheduling.plugins.baselines.hot_edge import HotEdge
 from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
+from lamina.scheduling.plugins.batch.backfill.plugin import Backfill
 from lamina.scheduling.plugins.batch.gangs.plugin import GangScheduling
 from lamina.scheduling.plugins.batch.min_cost_flow import MinCostFlow
 from lamina.scheduling.plugins.locality.image_presence import ImagePresence
@@ -65,6 +66,7 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     *foo.AGENT.plugins,
     DefaultBinder,
     NodeDeclaredFeatures,
+    Backfill,
     GangScheduling,
 )
 AGENTS: Final[tuple[SchedulingAgent, ...]] = (layers.AGENT, safe.AGENT, pigeon.AGENT, congestion.AGENT, foo.AGENT)

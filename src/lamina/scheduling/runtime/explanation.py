@@ -95,6 +95,17 @@ def groups(evaluation: ShapeEvaluation) -> list[tuple[Bools, Refusal]]:
     return found
 
 
+def resolvable_rows(evaluation: ShapeEvaluation) -> Bools:
+    """Return the rows that could run the pod once other pods have left: no filter refuses them for good."""
+    resolvable = everything(evaluation.columns).alive.copy()
+    for flags, refusal in groups(evaluation):
+        if refusal.final:
+            resolvable &= ~flags
+    if evaluation.stop is not None:
+        resolvable[:] = evaluation.stop.code is not Code.UNRESOLVABLE
+    return resolvable
+
+
 class Attempt(msgspec.Struct, frozen=True):
     """Data about an attempt that the evaluation does not have."""
 

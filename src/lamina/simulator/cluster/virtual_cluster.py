@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from lamina.layers.catalog import Catalog
 from lamina.model.errors import WiringError
@@ -199,6 +199,8 @@ class VirtualCluster:
         """Create a pod with this lifecycle; a pod that names a node is bound there without a scheduler."""
         if pod.uid in self.pods:
             raise WiringError(f"a second pod with the uid {pod.uid!r} cannot arrive")
+        if life.deadline is not None and pod.deadline is None:
+            pod = replace(pod, deadline=life.deadline)
         now = self._environment.now
         need = self._needs.get(pod.images)
         if need is None:

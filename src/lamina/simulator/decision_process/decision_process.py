@@ -7,6 +7,7 @@ A job is executed when all of its pods are bound. Decisions take no time, so eve
 the scheduler wants to try again later, the simulator is asked for a call.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -17,7 +18,7 @@ from lamina.model.resources import Amounts
 from lamina.simulator.cluster.virtual_pod import ENDED, VirtualPod
 from lamina.simulator.decision_process.followed_job import FollowedJob, followed_job
 from lamina.simulator.decision_process.gang_turns import GangPolicy, GangTurns
-from lamina.simulator.decision_process.mirrored_cluster import MirroredCluster, gang_pod
+from lamina.simulator.decision_process.mirrored_cluster import MirroredCluster, gang_pod, in_gang
 from lamina.simulator.decision_process.waiting_estimate import ESTIMATE, estimate_waiting_time
 from lamina.simulator.engine.environment import INFINITY
 from lamina.simulator.run.run_parts import DeciderFactory
@@ -95,13 +96,25 @@ class DecisionProcess:
         if self._mirror is None:
             self._take_all(message.events)
         else:
-            self._mirror.advance(message.now, lambda: self._take_all(message.events))
+            self._mirror.advance(self._time_of(message.events), lambda: self._take_all(message.events))
         if self._mirror is None:
             raise ProtocolError("comes before SIMULATION_BEGINS")
         if not self.ended:
             self._decide(self._mirror)
         self.messages += 1
         return encode_message(message.now, self._answers)
+
+    def _time_of(self, events: Iterable[SimulatorEvent]) -> float:
+        """
+        Return the time of a message in the mirrored cluster.
+
+        The scheduler tries no pod twice at one time. If resources become free at the time of an earlier message, that is
+        therefore the next number after it.
+        """
+        now = self._cluster().now
+        if now >= self._now and any(isinstance(event, JobCompleted | NotifyEvent) for event in events):
+            return math.nextafter(now, math.inf)
+        return max(now, self._now)
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -180,6 +193,10 @@ class DecisionProcess:
             # No name has an underscore.
             uid = name if job.tries == 1 else f"{name}_{job.tries}"
             pod = gang_pod(uid, name, job.image, job.requests, job.known.written(), gated=gated)
+            if job.is_gang and self._gangs == "scheduler":
+                pod = in_gang(pod, job.pod_names)
+            if job.known.walltime > 0:
+                pod = msgspec.structs.replace(pod, deadline=job.known.walltime)
             job.pods.append(pod.uid)
             self._of_pods[pod.uid] = job
             self._cluster().submit(pod)

@@ -5,7 +5,7 @@ Its pods run until the simulator reports that their job has ended. Nothing takes
 bound. A scheduler decides in it as in any simulated cluster, whichever decider it is behind.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from lamina.model import resources
 from lamina.model.errors import LaminaError
 from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
+from lamina.model.pod_groups import gang_annotations
 from lamina.model.quantity import QuantityError
 from lamina.model.resources import CPU, MEMORY, PODS, Amounts
 from lamina.simulator.cluster import Delays, VirtualCluster, VirtualNode, VirtualNodeSpec
@@ -161,6 +162,12 @@ def gang_pod(uid: str, name: str, image: str, requests: Amounts, annotations: di
         annotations=annotations,
         gates=(GATE,) if gated else (),
     )
+
+
+def in_gang(pod: Pod, names: Sequence[str]) -> Pod:
+    """Return a pod as a member of the gang of the pods with these names, which belong to one owner."""
+    written = pod.annotations | gang_annotations(names[0], len(names))
+    return msgspec.structs.replace(pod, annotations=written, owner=Owner("Job", names[0], names[0]))
 
 
 def _times(node: VirtualNode, requests: Amounts, used: Mapping[str, int]) -> int:

@@ -5,7 +5,7 @@ The result has the fields that an API server would show. What is lost or changed
 
 - Times are cut to whole seconds and shifted by *epoch*. An unknown time (0) becomes the time of the step before it:
   created, bound, started, ready, ended.
-- A controller without an API version gets that of its kind.
+- A controller without an API version gets that of its kind. A deadline is rounded up to whole seconds.
 - Containers without a name get one. Host ports move to the first container.
 - ``unmet`` and ``ignored`` are words, from which no field can be made. Decoding derives ``unmet`` from ``repels``.
 - ``failed`` or ``ended_at`` without ``finished``, and ``finished`` without ``started``, are no states of a v1 Pod.
@@ -15,6 +15,7 @@ Equal parts of pods share one object, so callers must not change a result in pla
 ``spec`` and ``status`` are new in every call.
 """
 
+import math
 from typing import Any, Final
 
 from lamina.model.node_features import BIND_MOUNT_OPTIONS, HOST_NETWORK_USERS, RESTART_ALL_CONTAINERS
@@ -120,6 +121,8 @@ def encode_pod_spec(pod: Pod, details: PodDetails = NO_DETAILS) -> dict[str, Any
         or (pod.limits and pod.limits != encoded.limits)
     ):
         written |= encode_other_resources(pod, encoded)
+    if pod.deadline is not None:
+        written["activeDeadlineSeconds"] = math.ceil(pod.deadline)
     written |= encode_placement(pod)
     return written
 

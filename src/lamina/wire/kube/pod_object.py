@@ -69,6 +69,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resource_claims: list[NamedRef] | None = None
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadRef | None = None
+    active_deadline_seconds: float | None = None
     host_network: bool | None = None
     host_users: bool | None = None
 
@@ -167,6 +168,7 @@ def _convert(pod: PodObject) -> Pod:
         unmet=_unmet(spec, placement.unmet),
         ignored=placement.ignored,
         owner=controller(metadata.owner_references),
+        deadline=spec.active_deadline_seconds,
         created_at=made_at,
         bound_at=conditions.bound_at,
         started=started,

@@ -47,6 +47,8 @@ RANKS = {
     "lamina-images": [*DEFAULTS, ("LayerLocality", 5)],
     "gang": [*DEFAULTS, ("LayerLocality", 5)],
     "drf": [*DEFAULTS, ("LayerLocality", 5)],
+    "easy": [*DEFAULTS, ("LayerLocality", 5)],
+    "conservative": [*DEFAULTS, ("LayerLocality", 5)],
     "kube-default": [*DEFAULTS, ("ImageLocality", 1)],
     "image-locality": [("ImageLocality", 1)],
     "ryax": [*DEFAULTS, ("ImageLocality", 1), ("LayerLocality", 1)],
@@ -56,6 +58,7 @@ RANKS = {
     "least-allocated": [("NodeResourcesFit", 1)],
     "most-allocated": [("NodeResourcesFit", 1)],
 }
+PLACERS = {"gang": ["GangScheduling"], "drf": ["GangScheduling"], "easy": ["Backfill"], "conservative": ["Backfill"]}
 
 
 @pytest.mark.parametrize(("name", "scorers"), RANKS.items(), ids=RANKS)
@@ -66,8 +69,10 @@ def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
     assert scorers == [(part.name, part.weight) for part in profile.scorers]
     assert FILTERS == [part.name for part in profile.filters]
     assert ("PrioritySort", ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
-    gangs = ["GangScheduling"] if name in {"gang", "drf"} else []
-    assert ["SchedulingGates", *gangs] == [one.name for one in profile.pre_enqueue]
+    assert ["SchedulingGates", *(["GangScheduling"] if name in PLACERS else [])] == [
+        one.name for one in profile.pre_enqueue
+    ]
+    assert PLACERS.get(name, []) == [one.name for one in profile.place]
     assert "UnmetDemands" == profile.pre_filter[0].name
 
 
@@ -173,6 +178,10 @@ def test_the_readme_counts_the_profiles_to_compare_with():
         "ten",
         "eleven",
         "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
     )
 
     assert f"and {numbers[len(NAMED) - 4]} others to" in " ".join(readme.split())

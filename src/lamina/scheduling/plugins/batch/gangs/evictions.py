@@ -11,7 +11,7 @@ import numpy as np
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.placement import PlaceCandidate
 from lamina.scheduling.contract.points import PostFilterResult
-from lamina.scheduling.plugins.batch.gangs.gang_directory import GangDirectory, SparedPods
+from lamina.scheduling.runtime.gang_directory import GangDirectory, SparedPods
 from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.placed_pods import importance
 from lamina.scheduling.state.plugin_context import PluginContext

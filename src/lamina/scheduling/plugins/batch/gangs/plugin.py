@@ -29,9 +29,9 @@ from lamina.scheduling.plugins.batch.gangs.args import GangSchedulingArgs
 from lamina.scheduling.plugins.batch.gangs.evictions import MayLeave, room_by_evictions
 from lamina.scheduling.plugins.batch.gangs.fair_shares import FairJob, FairOrder
 from lamina.scheduling.plugins.batch.gangs.free_room import FreeRoom, classes_of
-from lamina.scheduling.plugins.batch.gangs.gang_directory import Gang, GangDirectory
 from lamina.scheduling.plugins.batch.gangs.queue_usage import QueueUsage, job_of
 from lamina.scheduling.plugins.batch.gangs.reservation import GangReservation, suitable
+from lamina.scheduling.runtime.gang_directory import Gang, GangDirectory
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.columns import Bools, Floats
 from lamina.scheduling.state.plugin_context import PluginContext

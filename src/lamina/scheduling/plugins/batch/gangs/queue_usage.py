@@ -8,7 +8,7 @@ from lamina.model.pod import Pod
 from lamina.model.pod_groups import Queue, group_of
 from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.plugins.batch.gangs.fair_shares import QueueDemand, Vectors, deserved_shares, share_of
-from lamina.scheduling.plugins.batch.gangs.gang_directory import GangDirectory
+from lamina.scheduling.runtime.gang_directory import GangDirectory
 from lamina.scheduling.state.cluster_objects import ClusterObjects
 from lamina.scheduling.state.columns import Floats
 from lamina.scheduling.state.view import NodeView

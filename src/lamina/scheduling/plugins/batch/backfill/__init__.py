@@ -1,0 +1,1 @@
+"""Backfill: later jobs start early where they do not delay jobs with a reservation."""
