@@ -198,6 +198,11 @@ class Loop:
         saved = dict(snapshot.plugins)
         try:
             self.cluster.restore(snapshot.cluster)
+            for placed in self.cluster.cache:
+                self.followers.notice(events.PodSeen(placed.pod), self.now)
+            for queued in queued_in(snapshot):
+                self.followers.notice(events.PodSeen(queued.pod), self.now)
+            # What a plugin saved replaces what it derived from these pods.
             for name, plugin in self._saved_plugins().items():
                 if name in saved:
                     plugin.load(saved[name])
@@ -209,10 +214,6 @@ class Loop:
             self.waits.restore(snapshot.asked, snapshot.waits, labels)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot is inconsistent ({type(error).__name__}: {error})") from error
-        for placed in self.cluster.cache:
-            self.followers.notice(events.PodSeen(placed.pod), self.now)
-        for queued in queued_in(snapshot):
-            self.followers.notice(events.PodSeen(queued.pod), self.now)
         self._state.kept.restore(snapshot.kept)
         self._state.changes = snapshot.changes
         self._state.evictions_off_until = snapshot.evictions_off_until
