@@ -106,7 +106,6 @@ def test_the_queue_is_in_the_order_of_a_fresh_computation(steps):
     """Pods leave an active queue in the order in which the engine sorts them at that moment."""
     loop = a_loop(("QosAware", "DefaultBinder"), args={"QosAware": QosAwareArgs(safety_margin=5)})
     profile = loop.profiles["default-scheduler"]
-    (plugin,) = [one for one in profile.plugins.values() if one.name == "QosAware"]
     now, serial = 1.0, 0
     for seconds, number, bound in steps:
         now, serial = now + seconds, serial + 1
@@ -115,7 +114,7 @@ def test_the_queue_is_in_the_order_of_a_fresh_computation(steps):
         if bound:
             loop.take(events.PodSeen(msgspec.structs.replace(pod, node_name="n1", bound_at=now)))
     waiting = list(loop.queue)
-    fresh = sorted(waiting, key=lambda queued: (plugin.sort_key(queued, now), queued.serial))
+    fresh = sorted(waiting, key=lambda queued: (profile.queue_sort.sort_key(queued, now), queued.serial))
     left = []
     while (queued := loop.queue.pop()) is not None:
         left.append(queued.pod.name)
