@@ -52,6 +52,9 @@ RANKS = {
     "random": [],
     "least-allocated": [("NodeResourcesFit", 1)],
     "most-allocated": [("NodeResourcesFit", 1)],
+    "qos-measured": [*DEFAULTS, ("ImageLocality", 1)],
+    "qos-original": [*DEFAULTS, ("ImageLocality", 1)],
+    "qos": [*DEFAULTS, ("ImageLocality", 1)],
 }
 
 
@@ -62,7 +65,8 @@ def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
 
     assert scorers == [(part.name, part.weight) for part in profile.scorers]
     assert FILTERS == [part.name for part in profile.filters]
-    assert ("PrioritySort", ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
+    sort = "QosAware" if name in {"qos-original", "qos"} else "PrioritySort"
+    assert (sort, ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
     assert ["SchedulingGates"] == [one.name for one in profile.pre_enqueue]
     assert "UnmetDemands" == profile.pre_filter[0].name
 
@@ -126,7 +130,7 @@ def test_the_balanced_one_is_the_default():
         pytest.param(
             "xyz",
             "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, kube-default, "
-            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 1 more",
+            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 4 more",
             id="not at all",
         ),
     ],
