@@ -169,31 +169,6 @@ NAMED: Final[dict[str, tuple[str, str]]] = {
         "kube-scheduler's defaults without the plugins that are not in tree yet",
         _HEAD,
     ),
-    "qos-measured": (
-        "kube-scheduler's defaults, with QoS measured and not used: the baseline of the QoS profiles",
-        _HEAD
-        + """\
-profiles:
-- plugins:
-    reserve:
-      enabled:
-      - name: QosAware
-    preBind:
-      enabled:
-      - name: QosAware
-    postBind:
-      enabled:
-      - name: QosAware
-""",
-    ),
-    "qos-original": (
-        "promises of availability as in the published QoS-driven scheduler",
-        _QOS.format(mode="original", margin=30, running=300),
-    ),
-    "qos": (
-        "promises of availability with fewer evictions: preempts only where that is worth its cost",
-        _QOS.format(mode="lamina", margin=10, running=60),
-    ),
     "image-locality": (
         "ImageLocality alone",
         _ALONE + "      - name: ImageLocality\n",
@@ -257,6 +232,31 @@ profiles:
         - name: cpu
         - name: memory
 """,
+    ),
+    "qos-measured": (
+        "kube-scheduler's defaults, with QoS measured and not used: the baseline of the QoS profiles",
+        _HEAD
+        + """\
+profiles:
+- plugins:
+    reserve:
+      enabled:
+      - name: QosAware
+    preBind:
+      enabled:
+      - name: QosAware
+    postBind:
+      enabled:
+      - name: QosAware
+""",
+    ),
+    "qos-original": (
+        "promises of availability as in the published QoS-driven scheduler",
+        _QOS.format(mode="original", margin=30, running=300),
+    ),
+    "qos": (
+        "promises of availability with fewer evictions: preempts only where that is worth its cost",
+        _QOS.format(mode="lamina", margin=10, running=60),
     ),
 }
 

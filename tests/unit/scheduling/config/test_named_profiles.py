@@ -57,8 +57,17 @@ RANKS = {
     "random": [],
     "least-allocated": [("NodeResourcesFit", 1)],
     "most-allocated": [("NodeResourcesFit", 1)],
+    "qos-measured": [*DEFAULTS, ("ImageLocality", 1)],
+    "qos-original": [*DEFAULTS, ("ImageLocality", 1)],
+    "qos": [*DEFAULTS, ("ImageLocality", 1)],
 }
-PLACERS = {"gang": ["GangScheduling"], "drf": ["GangScheduling"], "easy": ["Backfill"], "conservative": ["Backfill"]}
+PLACERS = {
+    "flow": ["MinCostFlow"],
+    "gang": ["GangScheduling"],
+    "drf": ["GangScheduling"],
+    "easy": ["Backfill"],
+    "conservative": ["Backfill"],
+}
 
 
 @pytest.mark.parametrize(("name", "scorers"), RANKS.items(), ids=RANKS)
@@ -68,10 +77,10 @@ def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
 
     assert scorers == [(part.name, part.weight) for part in profile.scorers]
     assert FILTERS == [part.name for part in profile.filters]
-    assert ("PrioritySort", ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
-    assert ["SchedulingGates", *(["GangScheduling"] if name in PLACERS else [])] == [
-        one.name for one in profile.pre_enqueue
-    ]
+    sort = "QosAware" if name in {"qos-original", "qos"} else "PrioritySort"
+    assert (sort, ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
+    gangs = ["GangScheduling"] if {"GangScheduling", "Backfill"} & set(PLACERS.get(name, [])) else []
+    assert ["SchedulingGates", *gangs] == [one.name for one in profile.pre_enqueue]
     assert PLACERS.get(name, []) == [one.name for one in profile.place]
     assert "UnmetDemands" == profile.pre_filter[0].name
 
@@ -134,8 +143,8 @@ def test_the_balanced_one_is_the_default():
         pytest.param("Kube_Default", "did you mean 'kube-default'?", id="spelled differently"),
         pytest.param(
             "xyz",
-            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, flow, lamina-images, gang, drf, "
-            "kube-default, image-locality, ryax, hotedge and 4 more",
+            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, flow, lamina-images, gang, drf, easy, "
+            "conservative, kube-default, qos-measured and 9 more",
             id="not at all",
         ),
     ],
