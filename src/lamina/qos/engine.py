@@ -40,6 +40,7 @@ from lamina.qos.pod_record import PodRecord
 from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings, RunningFrom
 from lamina.qos.qos_summary import QosSummary, adopted_controller, summary_of_records
 from lamina.qos.replica_slots import ReplicaSlot
+from lamina.qos.row_keys import RowKeys
 from lamina.qos.standing import QosTimes, Standing
 from lamina.qos.time_sums import BINDING, DISCARDED, EFFECTIVE
 from lamina.qos.window_checkpoints import PARTS
@@ -72,9 +73,7 @@ class QosEngine:
         self.notes = HostNotes()
         self.facts = 0
         """Number of facts so far."""
-        self._keys_at = (-math.inf, 0)
-        self._keys: dict[PodUid, tuple[float, ...]] = {}
-        """Order keys that were computed at that time, after that many facts."""
+        self._row_keys = RowKeys(self._table)
 
     def __len__(self) -> int:
         """Return the number of controllers, those without pods included."""
@@ -383,21 +382,10 @@ class QosEngine:
 
     def order_key(self, uid: PodUid, now: float) -> tuple[float, ...]:
         """Return a key of a waiting pod that sorts like `order`, without a rule for equal pods."""
-        moment = (now, self.facts)
-        if self._keys_at != moment:
-            self._keys_at = moment
-            self._keys.clear()
-        key = self._keys.get(uid)
-        if key is None:
-            standing = self.standing(uid, now)
-            if standing is None:
-                key = (0.0, -math.inf, NO_METRIC)
-            elif standing.metric < self.settings.safety_margin:
-                key = (0.0, -self.rank(standing), standing.metric)
-            else:
-                key = (1.0, 0.0, standing.metric)
-            self._keys[uid] = key
-        return key
+        self._pass_time(now)
+        self._refresh()
+        row = self._row_of(uid)
+        return (0.0, -math.inf, NO_METRIC) if row < 0 else self._row_keys.of(row, self.now, self.facts)
 
     def order(self, uids: Sequence[PodUid], now: float) -> list[PodUid]:
         """Return waiting pods in the order in which they go; equal ones keep their order, and unknown pods go first."""
@@ -429,10 +417,12 @@ class QosEngine:
         ran_from = np.fromiter((self._ran_from(uid) for uid in uids), dtype=np.float64, count=len(uids))
         if not len(self._table):
             nothing = np.zeros(len(uids))
-            return RunningPods(rows, nothing, nothing, nothing, nothing, nothing, ran_from, nothing > 0)
+            return RunningPods(rows, nothing, nothing, nothing, nothing, nothing, nothing, ran_from, nothing > 0)
+        metrics = np.where(rows >= 0, self._table.metrics(known, at), NO_METRIC)
         return RunningPods(
             rows,
-            np.where(rows >= 0, self._table.metrics(known, at), NO_METRIC),
+            metrics,
+            np.nan_to_num(self._table.metrics(known, at + 1.0) - metrics),
             self._table.ranks(known, at, self.settings.hopeless_after),
             self._table.preemption_overheads(known, at),
             self._table.overhead_limits(known),

@@ -74,6 +74,8 @@ class RunningPods(msgspec.Struct, frozen=True, eq=False):
     rows: Rows
     """In the order table; -1 for pods that the engine does not know."""
     metrics: Numbers
+    slopes: Numbers
+    """Change of the metrics in the next second."""
     importances: Numbers
     overheads: Numbers
     """Preemption overheads."""
@@ -189,6 +191,18 @@ class OrderTable:
         found: Numbers = self._columns[_LIMIT, rows]
         return found
 
+    @property
+    def height(self) -> int:
+        """Number of rows, free ones included."""
+        return self._size
+
+    def key_parts(self, rows: Rows, t: float) -> tuple[Numbers, Numbers, Numbers]:
+        """Return by what rows are ordered: whether they are safe, then importance among those in danger, then metric."""
+        metrics = self.metrics(rows, t)
+        danger = metrics < self._margin
+        rank: Numbers = np.where(danger, -self.ranks(rows, t, self._hopeless_after), 0.0)
+        return (~danger).astype(np.float64), rank, metrics
+
     def order(self, rows: Rows, t: float, arrivals: Sequence[float] | Numbers | None = None) -> Rows:
         """
         Return the positions of *rows* in the order in which their pods go.
@@ -196,11 +210,9 @@ class OrderTable:
         Below the safety margin the higher importance goes first. Otherwise, and among equals, the smaller metric does.
         The rest is decided by *arrivals*, or by the position.
         """
-        metrics = self.metrics(rows, t)
-        danger = metrics < self._margin
-        rank = np.where(danger, -self.ranks(rows, t, self._hopeless_after), 0.0)
+        safe, rank, metrics = self.key_parts(rows, t)
         last = np.arange(len(rows)) if arrivals is None else np.asarray(arrivals)
-        return np.lexsort((last, metrics, rank, ~danger))
+        return np.lexsort((last, metrics, rank, safe))
 
     def next_flip(self, rows: Rows, t: float) -> float:
         """

@@ -32,8 +32,6 @@ from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "QosAware"
-RETRY_SECONDS: Final = 10.0
-"""In the original mode, a refused pod is tried again after this time, as in the newest version of the original."""
 OTHER_ARGS: Final = (
     "the profiles give QosAware different arguments, but all profiles of a process share a queue and one measurement; "
     "give it the same pluginConfig in each profile"
@@ -127,7 +125,8 @@ class QosAware:
 
     def retry_at(self, pod: Pod, now: float) -> float | None:
         """Return when to try a pod again for which there were no victims: the order changes with time."""
-        return now + RETRY_SECONDS
+        retry = self._preemption.retry
+        return None if retry is None or retry[0] != pod.uid else retry[1]
 
     # --------------------------------------------------------------------------------------------------- history
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from lamina.model.decision import pending_message
-from lamina.model.pod import Pod
+from lamina.model.pod import Pod, PodUid
 from lamina.qos.engine import QosEngine
 from lamina.scheduling.contract.points import PostFilterResult
 from lamina.scheduling.contract.status import Status, unschedulable
@@ -22,6 +22,14 @@ from lamina.scheduling.state.placed_pods import PlacedPods
 
 PREFIX: Final = "preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
+SACRIFICED: Final = (
+    "its controller is {:.0f} s below its promise and the promises together exceed the capacity, so it is served after "
+    "the others of its importance."
+)
+FLUSH: Final = 10.0
+"""In the original mode, a refused pod is tried again after this time, as in the newest version of the original."""
+LONGEST: Final = 120.0
+"""A refused pod is tried again after this time at the latest: metrics can bend before."""
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -33,6 +41,8 @@ class QosPreemption:
     ) -> None:
         """Read placed pods and disruption budgets; without a *cycle* by the original rules."""
         self._cycle = cycle
+        self.retry: tuple[PodUid, float] | None = None
+        """The pod that was refused last, and when to try it again."""
         self._placed = placed
         self._budgets = budgets
         self._minimum = minimum_running_time
@@ -57,10 +67,19 @@ class QosPreemption:
         rules = SearchRules(chosen.entries, lambda victim: victim.uid in uids, costs.spared, costs.of_rows, costs.price)
         found = CandidateSearch(dry_run, resolvable, self._placed, self._budgets, rules).run(int(resolvable.sum()))
         if found.best is None:
+            self.retry = (pod.uid, now + self._delay(victims, waiting))
+            if waiting.hopeless:
+                return unschedulable(PREFIX + SACRIFICED.format(-waiting.metric))
             return unschedulable(PREFIX + pending_message(dry_run.nodes.total, found.refusals))
         node = dry_run.nodes.node(found.best.row)
         assert node is not None, "only rows with a node are candidates"
         return PostFilterResult(node.name, found.best.victims)
+
+    def _delay(self, victims: PlacedVictims, waiting: Preemptor) -> float:
+        """Return in how many seconds an attempt can succeed."""
+        if self._cycle is None:
+            return FLUSH
+        return min(victims.soonest(waiting, self._minimum, self._cycle), LONGEST)
 
 
 def _ineligible(dry_run: DryRun, waiting: Preemptor, victims: PlacedVictims, resolvable: Bools) -> str:

@@ -26,6 +26,8 @@ class Preemptor(msgspec.Struct, frozen=True):
     pod: Pod
     metric: float
     importance: float
+    """Lower than that of its peers if it is hopeless."""
+    hopeless: bool
     siblings: frozenset[PodUid]
     """Pods of its own controller, which it does not preempt."""
 
@@ -34,9 +36,11 @@ def preemptor(engine: QosEngine, pod: Pod, now: float) -> Preemptor:
     """Return what the rules read of a waiting pod."""
     standing = engine.standing(pod.uid, now)
     if standing is None:
-        return Preemptor(pod, NO_METRIC, 0.0, frozenset())
+        return Preemptor(pod, NO_METRIC, 0.0, hopeless=False, siblings=frozenset())
     siblings = engine.siblings(pod.uid) if standing.promise.approach is not QosApproach.INDEPENDENT else ()
-    return Preemptor(pod, standing.metric, engine.rank(standing), frozenset(siblings))
+    rank = engine.rank(standing)
+    hopeless = rank < standing.promise.importance
+    return Preemptor(pod, standing.metric, rank, hopeless=hopeless, siblings=frozenset(siblings))
 
 
 class PlacedVictims:
@@ -93,7 +97,7 @@ class PlacedVictims:
         endangered = waiting.metric < self.margin
         more = waiting.importance > pods.importances
         # A more important victim comes back as soon as it is in danger, an equal one when it is as urgent.
-        until = np.where(pods.importances > waiting.importance, self.margin, max(waiting.metric, -math.inf))
+        until = np.where(pods.importances > waiting.importance, self.margin, waiting.metric)
         spare = ran & (pods.metrics - until >= wait) & (pods.metrics > waiting.metric)
         may: Bools = (spare & endangered) | (more & endangered) | ~pods.contributing
         may &= ~pods.contributing | self.preceded_by(waiting)
@@ -101,6 +105,27 @@ class PlacedVictims:
         if waiting.siblings:
             may &= ~np.fromiter((uid in waiting.siblings for uid in self.uids), dtype=np.bool_, count=len(self.uids))
         return may
+
+    def soonest(self, waiting: Preemptor, minimum_running_time: float, cycle: float) -> float:
+        """
+        Return in how many seconds the first pod will be worth being preempted, if no fact arrives; infinity if never.
+
+        It extends the metrics as straight lines, of which they consist. An attempt at that time decides.
+        """
+        pods = self.pods
+        endangered = max(waiting.metric - self.margin, 0.0)
+        until_ran = minimum_running_time - (self.now - pods.ran_from)
+        higher = pods.importances > waiting.importance
+        limit = np.where(higher, self.margin, waiting.metric)
+        # The limit of an equal pod falls by one second in a second, because the other pod waits.
+        closing = pods.slopes + np.where(higher, 0.0, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            short = (1.0 - pods.slos) * cycle - (pods.metrics - limit)
+            until_spare = np.where(short <= 0.0, 0.0, np.where(closing > 0.0, short / closing, np.inf))
+        moments = np.maximum(np.maximum(until_ran, until_spare), endangered)
+        moments = np.where(waiting.importance > pods.importances, endangered, moments)
+        later = moments[(pods.rows >= 0) & (moments > 0.0)]
+        return float(np.min(later, initial=math.inf))
 
     @property
     def reserves(self) -> Numbers:
