@@ -11,8 +11,8 @@ means over the seeds. The table shows the published figures of the real cluster 
     us_per_decision         cost of putting a pod into a queue of 10,000 pods of 500 controllers and taking the next one,
                             under the order of QosAware and under PrioritySort
 
-SETS restricts the sets, e.g. ``SETS=validation1,validation2``; SEEDS is the number of seeds. `--results FILE` writes the
-table for docs/qos-results.md and its plot.
+SETS restricts the sets, e.g. ``SETS=validation1,validation2``; SEEDS is the number of seeds. DOCS=1 writes
+docs/qos-results.md and its plot.
 """
 
 import json
@@ -29,6 +29,7 @@ from typing import Any, Final
 import msgspec
 
 from _qos_logs import WORKLOADS
+from _qos_results import write_results
 from _real_data import data_folder
 from lamina.cli.compare.run_pool import cores
 from lamina.cli.options.scheduler_profile import configuration
@@ -182,8 +183,8 @@ def main() -> int:
     record["ours_evictions_ratio"] = {name: evictions_ratio(policies) for name, policies in figures.items()}
     record["ours_met_at_least"] = {name: met_at_least(policies) for name, policies in figures.items()}
     record["us_per_decision"] = {"PrioritySort": queue_cost("PrioritySort"), "QosAware": queue_cost("QosAware")}
-    if "--results" in sys.argv:
-        Path(sys.argv[sys.argv.index("--results") + 1]).write_text(json.dumps({"figures": figures, **record}))
+    if os.environ.get("DOCS"):
+        write_results(figures, published=PUBLISHED)
     print(json.dumps({"benchmark": NAME, "seeds": SEEDS, **record}), flush=True)
     return 0
 
