@@ -6,13 +6,15 @@ places the pods with the rights of its own account. A witness that is never rest
 the watch alone. The story has four parts:
 
     promises    three Deployments with the SLOs 1, 0.8 and 0.5 share too few slots: bindings and evictions follow the TTV
-    killed      SIGKILL at RUNS (default 10) moments, every other one just before a write of the history
+    killed      SIGKILL at RUNS (default 10) moments, every other one just before a write of the history, while pods are
+                deleted at random
     disturbed   more replicas, a rollout with a surge, failed pods of a Job, a StatefulSet, another namespace
     many        1,000 controllers more
 
 A thread reads the page five times a second, in all parts.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -41,14 +43,18 @@ NEEDS = ()
 
 SEED: Final = 21
 NODES: Final = ("n0", "n1")
-CORES: Final = 4
-REPLICAS: Final = {"gold": 3, "silver": 3, "bronze": 4}
-"""Ten pods for eight slots; they promise 3 + 2.4 + 2 = 7.4 of them."""
-SLOS: Final = {"gold": 1.0, "silver": 0.8, "bronze": 0.5}
+CORES: Final = 8
+REPLICAS: Final = {"gold": 6, "silver": 9, "bronze": 5}
+"""Twenty pods for 16 slots. They promise 6 + 7.2 + 2.5 = 15.7 of them, and no fixed division keeps all promises."""
+SLOS: Final = {"gold": 1.0, "silver": 0.8, "bronze": 0.5, "work": 1.0}
 MARGIN: Final = 5.0
 MINIMUM: Final = 5.0
 """minimumRunningTime in seconds."""
-SETTLING: Final = 60.0
+SETTLING: Final = 100.0
+"""
+Seconds before the first kill. A pod that is bound and ends between two writes of the history costs up to five seconds,
+so the figures are as stable as the lifetimes are long.
+"""
 COALESCED: Final = 5.0
 """Seconds between two writes of the history."""
 DRIFT: Final = 0.01
@@ -82,10 +88,11 @@ def main() -> dict[str, Any]:
             PageReader(port) as page,
         ):
             found = promises(bed, witness, page)
-            found |= killed(bed, witness, scheduler, page, kills)
+            with Deletions(bed):
+                found |= killed(bed, witness, scheduler, page, kills)
             found |= disturbed(bed, witness, page)
             found |= many(bed, page)
-            assert [] == scheduler.complaints()
+            complaints = scheduler.complaints()
             found |= page.figures()
             found["preemptions"] = witness.evictions
             found["log_lines"] = len(log.read_text(encoding="utf-8").splitlines())
@@ -93,6 +100,7 @@ def main() -> dict[str, Any]:
         found |= {"order_follows_ttv": round(1 - len(witness.against) / judged, 3), "bindings": witness.bindings}
         print(*witness.against[:20], sep="\n", flush=True)
     print(json.dumps(found), flush=True)
+    assert not complaints, complaints[:5]
     assert found["order_follows_ttv"] >= FOLLOWS, witness.against
     assert found["preemptions"] > 0, found
     assert found["qos_drift_after_kill"] <= DRIFT, found
@@ -247,7 +255,7 @@ def promises(bed: Testbed, witness: QosWitness, page: PageReader) -> dict[str, A
     """Let three Deployments share the slots."""
     for name, replicas in REPLICAS.items():
         bed.api("POST", f"{APPS}/deployments", deployment(name, replicas))
-    until(lambda: witness.evictions >= 5, WITHIN, "five pods are evicted")
+    until(lambda: witness.evictions >= 3, WITHIN, "three pods are evicted")
     time.sleep(SETTLING)
     printed(page)
     _, told = page.qos()
@@ -260,6 +268,36 @@ def promises(bed: Testbed, witness: QosWitness, page: PageReader) -> dict[str, A
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------
+
+
+class Deletions:
+    """Deletes a random pod every few seconds, as drained nodes and impatient people do."""
+
+    def __init__(self, bed: Testbed) -> None:
+        """Delete pods of the default namespace."""
+        self._bed = bed
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        dice = random.Random(SEED)
+        path = "/api/v1/namespaces/default/pods"
+        with contextlib.closing(self._bed.site.requests()) as requests:
+            while not self._stopped.wait(dice.uniform(2.0, 6.0)):
+                running = [one for one in requests.send("GET", path)["items"] if one["spec"].get("nodeName")]
+                if running:
+                    with contextlib.suppress(RefusedError):
+                        requests.send("DELETE", f"{path}/{dice.choice(running)['metadata']['name']}")
 
 
 def killed(bed: Testbed, witness: QosWitness, scheduler: Lamina, page: PageReader, kills: int) -> dict[str, Any]:
@@ -328,7 +366,7 @@ def answers(page: PageReader) -> bool:
 
 def disturbed(bed: Testbed, witness: QosWitness, page: PageReader) -> dict[str, Any]:
     """Change what crashed the original: more replicas, a surge, failed pods, other owners and namespaces."""
-    bed.kubectl("scale", "deployment/bronze", "--replicas=6")
+    bed.kubectl("scale", "deployment/bronze", "--replicas=7")
     bed.kubectl("set", "env", "deployment/silver", "RELEASE=2")
     bed.kubectl("create", "namespace", "other")
     made = template("steady", namespace="other")
@@ -342,13 +380,15 @@ def disturbed(bed: Testbed, witness: QosWitness, page: PageReader) -> dict[str, 
     until(lambda: witness.running_of("work") > 0, WITHIN, "a pod of the Job runs")
     fail_one(bed)
     time.sleep(20)
-    bed.kubectl("scale", "deployment/bronze", "--replicas=4")
+    most = differences(witness, page)
+    bed.kubectl("scale", "deployment/bronze", "--replicas=5")
     bed.kubectl("delete", "statefulset/steady", "-n", "other")
     bed.kubectl("delete", "--ignore-not-found", "job/work", "pod/bare-0", "pod/bare-1")
     time.sleep(10)
     found = differences(witness, page)
-    print(page.get("/replicas"), f"disturbed: {len(found)} controllers", sep="", flush=True)
-    return {"qos_drift_disturbed": round(greatest(found), 5)}
+    print(page.get("/replicas"), f"disturbed: {len(most)} controllers, then {len(found)}", sep="", flush=True)
+    assert len(most) >= len(REPLICAS) + 2, most
+    return {"qos_drift_disturbed": round(max(greatest(most), greatest(found)), 5)}
 
 
 def fail_one(bed: Testbed) -> None:
@@ -364,9 +404,12 @@ def fail_one(bed: Testbed) -> None:
 
 def many(bed: Testbed, page: PageReader) -> dict[str, Any]:
     """Add 1,000 controllers with one pod each, and a node that has room for most of them."""
-    bed.add_node("large", cpu="2", memory="64Gi", pods=2000)
+    # Only they go to that node: otherwise a pod of the other parts would evict hundreds of them.
+    taint = {"key": "crowd", "value": "yes", "effect": "NoSchedule"}
+    bed.add_node("large", cpu="8", memory="64Gi", pods=2000, taints=[taint])
     slowest, page.slowest = page.slowest, 0.0
-    pods = [pod(f"crowd-{number}", cpu="2m", memory="1Mi") for number in range(MANY)]
+    tolerations = [{"key": "crowd", "operator": "Exists"}]
+    pods = [pod(f"crowd-{number}", cpu="1m", memory="1Mi", tolerations=tolerations) for number in range(MANY)]
     add_pods(bed, pods, over=10.0)
     until(lambda: page.most_rows >= MANY, WITHIN, "the page shows all controllers")
     time.sleep(5)

@@ -34,8 +34,8 @@ SCENARIOS = {
     "safe": "scenario.yaml",
 }
 """The first scenario of each example."""
-# No scenarios: played on a real control plane, by a story of the same name.
-STORIES = ("test-pod",)
+# No scenarios: stories of tests/e2e play them on a real control plane.
+STORIES = ("qos-live", "test-pod")
 
 MB = 1_000_000
 

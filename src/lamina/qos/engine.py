@@ -8,8 +8,8 @@ costs the same however many pods wait. Memory is bounded by the pods and control
 """
 
 import math
-from collections import OrderedDict, deque
-from collections.abc import Iterator, KeysView, Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy as np
 from lamina.model.pod import PodUid
 from lamina.qos.controller_record import ControllerRecord
 from lamina.qos.controller_snapshot import QosSnapshot, controller_snapshot, restored_controller
-from lamina.qos.incarnation import FinishedIncarnation
+from lamina.qos.host_notes import HostNotes
+from lamina.qos.incarnation import FinishedIncarnation, finished_incarnation
 from lamina.qos.life_cycle_facts import (
     ControllerGone,
     ControllerResized,
@@ -37,7 +38,7 @@ from lamina.qos.life_cycle_facts import (
 from lamina.qos.order_table import HOPELESS, OrderTable, Rows, RunningPods
 from lamina.qos.pod_record import PodRecord
 from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings, RunningFrom
-from lamina.qos.qos_summary import QosSummary, adopted_controller, controller_summary
+from lamina.qos.qos_summary import QosSummary, adopted_controller, summary_of_records
 from lamina.qos.replica_slots import ReplicaSlot
 from lamina.qos.row_keys import RowKeys
 from lamina.qos.standing import QosTimes, Standing
@@ -46,8 +47,6 @@ from lamina.qos.window_checkpoints import PARTS
 
 NO_METRIC: Final = -math.inf
 """The metric of pods that the engine ignores: they go first."""
-MOST_FINISHED: Final = 4096
-"""Finished incarnations that wait for the host; beyond that the oldest are lost."""
 
 
 class QosEngine:
@@ -71,12 +70,7 @@ class QosEngine:
         self._changed: set[ControllerKey] = set()
         """Controllers whose rows are outdated."""
         self._window_number = 0
-        self.changes = 0
-        """Counts creations, bindings and ends of pods: what a summary written before does not have."""
-        self.adopted_at = -math.inf
-        """When the adopted summary was written; no state of the engine."""
-        self.finished: deque[FinishedIncarnation] = deque(maxlen=MOST_FINISHED)
-        """The last finished incarnations, for a host that logs them and removes them; no state of the engine."""
+        self.notes = HostNotes()
         self.facts = 0
         """Number of facts so far."""
         self._row_keys = RowKeys(self._table)
@@ -84,11 +78,6 @@ class QosEngine:
     def __len__(self) -> int:
         """Return the number of controllers, those without pods included."""
         return len(self._records)
-
-    @property
-    def known(self) -> KeysView[ControllerKey]:
-        """The controllers, those without pods included."""
-        return self._records.keys()
 
     def __contains__(self, uid: PodUid) -> bool:
         """Return whether a pod is known."""
@@ -121,7 +110,9 @@ class QosEngine:
                     if record.key in self._idle:
                         self._forget(record.key)
             case _:
-                return self._pod_fact(fact, at)
+                finished = self._pod_fact(fact, at)
+                self.notes.finish(finished)
+                return finished
         return ()
 
     def finish_adoption(self) -> None:
@@ -155,7 +146,7 @@ class QosEngine:
         self._changed.add(record.key)
         self._of_pod[fact.uid] = record
         record.add(PodRecord(fact.uid, fact.namespace, fact.name, at), self.now)
-        self.changes += 1
+        self.notes.changes += 1
 
     def _pod_fact(self, fact: PodFact, at: float) -> tuple[FinishedIncarnation, ...]:
         record = self._of_pod.get(fact.uid)
@@ -205,7 +196,7 @@ class QosEngine:
             return
         record.reserve(pod, on=False)
         pod.bound = True
-        self.changes += 1
+        self.notes.changes += 1
         began = at if since is None else min(since - self._zero(), at)
         record.enter(pod, BINDING, began)
         if self.settings.running_from is RunningFrom.BINDING:
@@ -220,37 +211,17 @@ class QosEngine:
         index = record.shares[pod.uid].index
         dropped = record.leave(pod, at)
         record.end(pod, at, succeeded=succeeded)
-        finished = self._finished(record, pod, index)
+        finished = finished_incarnation(record, pod, index, self.now, self._zero())
         self._drop_rows(dropped)
         return (finished,)
 
     def _free_slot(self, record: ControllerRecord, pod: PodRecord, at: float) -> tuple[FinishedIncarnation, ...]:
         if pod.terminating:
             return ()
-        finished = self._finished(record, pod, record.shares[pod.uid].index)
+        finished = finished_incarnation(record, pod, record.shares[pod.uid].index, self.now, self._zero())
         self._drop_rows(record.leave(pod, at))
         pod.terminating = True
         return (finished,)
-
-    def _finished(self, record: ControllerRecord, pod: PodRecord, slot: int) -> FinishedIncarnation:
-        standing = record.standing(self.now, pod)
-        finished = FinishedIncarnation(
-            self.now + self._zero(),
-            pod.name,
-            record.key,
-            record.promise.slo,
-            slot,
-            record.promise.approach,
-            pod.created_at + self._zero(),
-            QosTimes(*pod.times(self.now)),
-            pod.succeeded,
-            standing.qos,
-            standing.metric,
-            standing.times,
-        )
-        self.changes += 1
-        self.finished.append(finished)
-        return finished
 
     def _delete(self, record: ControllerRecord, pod: PodRecord) -> None:
         del self._of_pod[pod.uid]
@@ -301,18 +272,11 @@ class QosEngine:
         self._idle = OrderedDict(snapshot.idle)
 
     def summary(self, now: float, most: int, most_pods: int = 0) -> QosSummary:
-        """
-        Return the history of deleted pods, for at most *most* controllers; those with pods, then the newest.
-
-        *most_pods* limits the existing pods in it, over all controllers.
-        """
+        """Return the history of at most *most* controllers, with at most *most_pods* existing pods."""
         t = self.moment(now)
         records = sorted(self.records(now), key=lambda record: self._idle.get(record.key, math.inf), reverse=True)
-        controllers = []
-        for record in records[:most]:
-            controllers.append(controller_summary(record, t, most_pods))
-            most_pods -= len(controllers[-1].pods)
-        return QosSummary(max(now, t + self._zero()), tuple(controllers))
+        # Those with pods first, then those that had pods last.
+        return summary_of_records(records[:most], t, max(now, t + self._zero()), most_pods)
 
     def adopt(self, summary: QosSummary, now: float) -> None:
         """
@@ -323,7 +287,7 @@ class QosEngine:
         """
         self._pass_time(now)
         written_at = min(summary.at - self._zero(), self.now)
-        self.adopted_at = summary.at
+        self.notes.adopted_at = summary.at
         for each in summary.controllers:
             self._insert(adopted_controller(each, self.settings.window, self.now, written_at))
             self._idle[each.key] = self.now

@@ -7,6 +7,7 @@ scheduler runs. Without a summary an engine starts with the existing pods only. 
 summary counts for a full window from its adoption.
 """
 
+from collections.abc import Iterable
 from itertools import islice
 
 import msgspec
@@ -59,6 +60,15 @@ def encoded(summary: QosSummary) -> bytes:
 def decoded(data: bytes) -> QosSummary:
     """Return the summary that `encoded` was given. Raises ValueError if *data* is something else."""
     return msgspec.msgpack.decode(data, type=QosSummary)
+
+
+def summary_of_records(records: Iterable[ControllerRecord], t: float, at: float, most_pods: int) -> QosSummary:
+    """Return the history of some controllers at *t*, which is *at* seconds since 1970, with at most so many pods."""
+    controllers: list[ControllerSummary] = []
+    for record in records:
+        controllers.append(controller_summary(record, t, most_pods))
+        most_pods -= len(controllers[-1].pods)
+    return QosSummary(at, tuple(controllers))
 
 
 def controller_summary(record: ControllerRecord, t: float, most_pods: int) -> ControllerSummary:

@@ -212,7 +212,7 @@ def test_a_pod_that_had_ended_is_counted_once():
     new.feed(history(old, 105.0))
 
     assert qos(new, "a", 120.0) == pytest.approx(qos(old, "a", 120.0))
-    assert ["a-1"] == [one.pod for one in plugin_of(new).qos.finished], "it is not reported again"
+    assert ["a-1"] == [one.pod for one in plugin_of(new).qos.notes.finished], "it is not reported again"
 
 
 def test_a_history_that_cannot_be_read_changes_nothing():

@@ -127,7 +127,7 @@ class PodTracker:
 
     def adopt(self, summary: QosSummary, now: float) -> None:
         """Begin anew with the history of a summary and with the pods that exist, all of which are known."""
-        finished = self.engine.finished
+        finished = self.engine.notes.finished
         self.engine = QosEngine(self.args.settings)
         self.engine.adopt(summary, now)
         for pod in sorted(self._pods.values(), key=lambda one: (one.created_at, one.uid)):
@@ -135,7 +135,7 @@ class PodTracker:
         self.engine.finish_adoption()
         self.edition += 1
         # Pods that had ended are not reported again.
-        self.engine.finished = finished
+        self.engine.notes.finished = finished
 
     # -------------------------------------------------------------------------------------------------- snapshots
 

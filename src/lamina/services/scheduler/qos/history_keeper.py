@@ -120,7 +120,7 @@ class QosHistoryKeeper:
         if self._awaited is None:
             return True
         at, until = self._awaited
-        return self._engine().adopted_at >= at or self._clock.now() > until
+        return self._engine().notes.adopted_at >= at or self._clock.now() > until
 
     async def run(self) -> None:
         """Write changes until cancelled, and read again whenever this instance becomes the leader."""
@@ -163,7 +163,7 @@ class QosHistoryKeeper:
 
     def _changed(self) -> bool:
         engine = self._engine()
-        return self._written != (engine, engine.changes)
+        return self._written != (engine, engine.notes.changes)
 
     async def _load(self) -> bool:
         """
@@ -212,7 +212,7 @@ class QosHistoryKeeper:
         now = self._clock.now()
         self._next = now + BETWEEN_WRITES
         engine = self._engine()
-        written = (engine, engine.changes)
+        written = (engine, engine.notes.changes)
         try:
             body = await self._encoded(now)
             if not self._may_act():

@@ -68,10 +68,10 @@ class QosLog:
             log.warning("QoS log not finished, the disk is too slow: %s", self._settings.path)
 
     async def _drain(self) -> None:
-        finished = list(self._engine().finished)
+        finished = list(self._engine().notes.finished)
         if not finished:
             return
-        self._engine().finished.clear()
+        self._engine().notes.finished.clear()
         try:
             await asyncio.to_thread(self.write, finished)
         except OSError as error:

@@ -49,7 +49,7 @@ class QosMetrics(Collector):
         now = self._clock.now()
         t = self._engine().moment(now)
         standings = [(record, record.standing(t)) for record in self._engine().records(now) if record.pods]
-        for gone in self._evictions.keys() - self._engine().known:
+        for gone in [key for key in self._evictions if self._engine().promise_of(key) is None]:
             del self._evictions[gone]
         yield from self._of_controllers(standings)
         yield from self._of_classes(standings)

@@ -53,7 +53,7 @@ def test_a_full_file_is_renamed_and_the_oldest_one_removed(tmp_path):
 
     for pod in ("a", "b", "c", "d"):
         # One line has about 80 characters, two fill a file.
-        log.write(list(finished(pod, f"{pod}2").engine.finished))
+        log.write(list(finished(pod, f"{pod}2").engine.notes.finished))
 
     assert not path.exists()
     assert ["d", "d2"] == written(tmp_path / "metrics.log.1")
@@ -89,10 +89,10 @@ def test_a_full_disk_is_one_warning_and_writing_goes_on_later(tmp_path, monkeypa
         running = asyncio.create_task(log.run())
         monkeypatch.setattr(log, "write", full)
         await asyncio.sleep(1)
-        cluster.engine.finished.extend(finished("b").engine.finished)
+        cluster.engine.notes.finished.extend(finished("b").engine.notes.finished)
         await asyncio.sleep(2 * AFTER_FAILURE)
         monkeypatch.setattr(log, "write", write)
-        cluster.engine.finished.extend(finished("c").engine.finished)
+        cluster.engine.notes.finished.extend(finished("c").engine.notes.finished)
         await asyncio.sleep(2 * AFTER_FAILURE)
         running.cancel()
 
@@ -111,5 +111,5 @@ def test_lines_that_nothing_takes_are_bounded():
         cluster.create(number, f"p{number}", promise=promised(0.5))
         cluster.evict(number + 0.5, f"p{number}")
 
-    assert 4096 == len(cluster.engine.finished)
-    assert "p4999" == cluster.engine.finished[-1].pod
+    assert 4096 == len(cluster.engine.notes.finished)
+    assert "p4999" == cluster.engine.notes.finished[-1].pod
