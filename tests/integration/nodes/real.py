@@ -12,7 +12,7 @@ weighs. Needs root.
 
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import yaml
 
@@ -64,11 +64,15 @@ class RealCluster:
         self.road = SlowProxy(bed.registry, ROAD)
         self._layers: dict[str, MadeLayer] = {}
 
-    def __enter__(self) -> "RealCluster":
+    def install(self) -> None:
+        """Create what the agents and the scheduler of `start_agents` and `scheduler` need."""
         install(self.bed)
         self.bed.kubectl("apply", "-f", str(DEPLOY / "policy"))
         # A server that has just learned of a resource asks for patience at first.
         until(lambda: serves(self.bed, "nodelayers") and serves(self.bed, "imagelayers"), 30.0, "both kinds are served")
+
+    def __enter__(self) -> Self:
+        self.install()
         self.road.__enter__()
         try:
             for name in self._names:
