@@ -112,7 +112,7 @@ def test_the_charts_table_of_agents_is_the_codes():
             }
             for verb in dict.fromkeys((*agent.predicates, *agent.priorities))
         ]
-        for name, agent in known.items()
+        for name, agent in ((name, known[name]) for name in known)
     }
 
     assert coded == written
