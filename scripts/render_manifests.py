@@ -33,7 +33,12 @@ PLAIN: Final[dict[str, Any]] = {
     "scheduler": {"preemption": ON, "restartOnChange": False},
     "pullSecrets": ON,
     "annotators": {"usage": ON, "allocation": ON, "congestion": ON, "metricsServer": True},
-    "extender": {**ON, "metricsServer": True, "kubeScheduler": {"image": "registry.example/kube-scheduler:set-me"}},
+    "extender": {
+        **ON,
+        "restartOnChange": False,
+        "metricsServer": True,
+        "kubeScheduler": {"image": "registry.example/kube-scheduler:set-me"},
+    },
 }
 """Values of the plain manifests: every optional part is on, because each is a file that an operator applies or not."""
 

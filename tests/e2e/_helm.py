@@ -1,19 +1,39 @@
-"""The real helm with the chart of deploy/, on a testbed without a pod network."""
+"""The real helm with the chart of deploy/ and the image of `make image`, on a testbed without a pod network."""
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from testbed import Testbed, building
-from tests.integration.scheduler.live import DEPLOY
+from testbed import Testbed, building, containerd
+from tests.integration.nodes.real import RealCluster
+from tests.integration.scheduler.live import DEPLOY, ROOT
 
 CHART: Final = DEPLOY / "chart"
 RELEASE: Final = "lamina"
 NAMESPACE: Final = "lamina-system"
 AGENTS: Final = "lamina-agents"
 WITHIN: Final = 300.0
+ARCHIVE: Final = ROOT / "build" / "image" / "lamina.tar"
+
+
+class InstalledCluster(RealCluster):
+    """Nodes and a registry; what is installed comes from the chart."""
+
+    def install(self) -> None:
+        """Leave it to helm."""
+
+    def without_the_road(self) -> None:
+        """Let nodes pull at full speed from now on."""
+        for node in self.nodes.values():
+            containerd.allow(node.folder, self.bed.registry, self.bed.registry)
+
+    def over_the_road(self) -> None:
+        """Let nodes pull over the slow road from now on."""
+        for node in self.nodes.values():
+            containerd.allow(node.folder, self.bed.registry, self.road.host)
 
 
 class Helm:
@@ -51,3 +71,13 @@ class Helm:
         path = self._bed.folder / f"{name}.json"
         path.write_text(json.dumps(chosen), encoding="utf-8")
         return path
+
+
+def push_lamina(bed: Testbed) -> str:
+    """Push Lamina's image to the testbed's registry, built if it is not there; return its repository."""
+    if not ARCHIVE.exists():
+        subprocess.run([sys.executable, str(ROOT / "scripts" / "image.py"), "--once"], check=True)
+    target = f"{bed.registry}/lamina"
+    words = ["skopeo", "--insecure-policy", "copy", "--quiet", "--dest-tls-verify=false"]
+    subprocess.run([*words, f"docker-archive:{ARCHIVE}", f"docker://{target}:e2e"], check=True)
+    return target

@@ -6,19 +6,17 @@ founding scenario then goes through the installed scheduler: p1 and p2 take a no
 that still holds most of its layers. At the end nothing is left.
 """
 
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
 
-from testbed import Testbed, building, containerd, ports
+from testbed import Testbed, building, ports
 from testbed import parts as catalog
 from tests.e2e import _rights
-from tests.e2e._helm import AGENTS, CHART, NAMESPACE, RELEASE, Helm
+from tests.e2e._helm import AGENTS, CHART, NAMESPACE, RELEASE, Helm, InstalledCluster, push_lamina
 from tests.integration.nodes.real import MB, RealCluster, wait_reported
-from tests.integration.scheduler.live import ROOT, until
+from tests.integration.scheduler.live import until
 
 NAME = "install"
 SUMMARY = (
@@ -27,7 +25,6 @@ SUMMARY = (
 NEEDS = ("skopeo",)
 
 NODES: Final = ("n1", "n2", "n3")
-ARCHIVE: Final = ROOT / "build" / "image" / "lamina.tar"
 SIZES: Final = {"L1": 15 * MB, "L2": 10 * MB, "L3": 7 * MB, "L4": 8 * MB}
 SHARE: Final = 0.55
 """Of a node's cores, for a pod: two do not fit on one node, and Lamina's own pods fit beside one."""
@@ -38,7 +35,7 @@ READY_WITHIN: Final = 180.0
 VOLUMES: Final = "tests/integration/scheduler/test_volume_claims.py"
 ELSEWHERE: Final = {
     "get pods": "tests/integration/scheduler/test_faults.py",
-    "patch events": "tests/integration/scheduler/test_founding.py",
+    "patch events": "tests/integration/kube_access/test_events.py",
     "get persistentvolumes": VOLUMES,
     "patch persistentvolumes": VOLUMES,
     "get persistentvolumeclaims": VOLUMES,
@@ -46,13 +43,6 @@ ELSEWHERE: Final = {
     "delete imagelayers": "tests/integration/scheduler/test_image_layers_gc.py",
     "patch nodelayers": "tests/integration/node_agent/test_publishing.py",
 }
-
-
-class InstalledCluster(RealCluster):
-    """Nodes and a registry; what is installed comes from the chart."""
-
-    def install(self) -> None:
-        """Leave it to helm."""
 
 
 class Story:
@@ -165,16 +155,6 @@ class Story:
         return sorted(name for name in names if "lamina" in name and not name.startswith("event"))
 
 
-def push_lamina(bed: Testbed) -> str:
-    """Push Lamina's image to the testbed's registry, built if it is not there; return its repository."""
-    if not ARCHIVE.exists():
-        subprocess.run([sys.executable, str(ROOT / "scripts" / "image.py"), "--once"], check=True)
-    target = f"{bed.registry}/lamina"
-    words = ["skopeo", "--insecure-policy", "copy", "--quiet", "--dest-tls-verify=false"]
-    subprocess.run([*words, f"docker-archive:{ARCHIVE}", f"docker://{target}:e2e"], check=True)
-    return target
-
-
 def main() -> dict[str, Any]:
     """Play it."""
     began = time.monotonic()
@@ -188,8 +168,7 @@ def main() -> dict[str, Any]:
         InstalledCluster(bed, NODES) as cluster,
     ):
         # Lamina's own image comes without the slow road.
-        for node in cluster.nodes.values():
-            containerd.allow(node.folder, bed.registry, bed.registry)
+        cluster.without_the_road()
         helm = Helm(bed)
         story = Story(cluster, helm)
         port = ports.free()
@@ -197,8 +176,7 @@ def main() -> dict[str, Any]:
         values = helm.values("values", repository, "e2e", port)
         told: dict[str, Any] = {"seconds_to_first_placement": story.install(values)}
         helm("test", RELEASE, "--timeout=100s")
-        for node in cluster.nodes.values():
-            containerd.allow(node.folder, bed.registry, cluster.road.host)
+        cluster.over_the_road()
         nodes = story.founding()
         told |= {"two_nodes": nodes["p1"] != nodes["p2"], "third_on_second_node": nodes["p3"] == nodes["p2"]}
         story.refused()
