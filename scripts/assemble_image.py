@@ -206,8 +206,8 @@ def component(distribution: Distribution, kind: str) -> dict[str, Any]:
     """Return one installed package as CycloneDX names it."""
     name = distribution.name.lower().replace("_", "-")
     url = f"pkg:{'py' + 'pi'}/{name}@{distribution.version}"
-    license_text = distribution.metadata.get("License-Expression")
-    licenses = {"licenses": [{"expression": license_text}]} if license_text else {}
+    stated = distribution.metadata.get_all("License-Expression") or []
+    licenses = {"licenses": [{"expression": text} for text in stated]} if stated else {}
     return {"type": kind, "bom-ref": url, "name": name, "version": distribution.version, **licenses, "purl": url}
 
 

@@ -58,7 +58,7 @@ class Helm:
         """Write the values that the testbed needs: one scheduler on the machine's network, and a socket for each node."""
         server = urlsplit(self._bed.url)
         nodes = self._bed.folder / "nodes"
-        chosen = {
+        chosen: dict[str, dict[str, Any] | str] = {
             "image": {"repository": image, "tag": tag},
             "apiServer": {"host": server.hostname, "port": server.port},
             "seccompProfile": "",
@@ -67,7 +67,8 @@ class Helm:
             "test": {"hostNetwork": True},
         }
         for part, values in more.items():
-            chosen[part] = {**chosen.get(part, {}), **values}
+            usual = chosen.get(part)
+            chosen[part] = {**usual, **values} if isinstance(usual, dict) else values
         path = self._bed.folder / f"{name}.json"
         path.write_text(json.dumps(chosen), encoding="utf-8")
         return path

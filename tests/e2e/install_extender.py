@@ -67,6 +67,8 @@ class Story:
             name, self.lamina, "e2e", ports.free(), scheduler={"enabled": False}, extender=extender
         )
         self.helm("upgrade", "--install", RELEASE, str(CHART), "--create-namespace", f"--values={values}")
+        self.bed.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/my-scheduler", "--timeout=110s")
+        until(lambda: len(self.pods()) == 1, READY_WITHIN, "the pod of the choice before is gone")
         pod = f"pod-{name}"
         self.cluster.post(pod, self.small, "default", schedulerName="my-scheduler", requests={"cpu": "10m"})
         until(lambda: bool(self.node(pod)), READY_WITHIN, f"{pod} is bound")
@@ -82,11 +84,18 @@ class Story:
         """Return the node of a pod, or nothing."""
         return str(self.bed.api("GET", f"/api/v1/namespaces/default/pods/{pod}")["spec"].get("nodeName", ""))
 
+    def pods(self) -> list[dict[str, Any]]:
+        """Return the pods of the scheduler with its extenders."""
+        found: list[dict[str, Any]] = self.bed.api("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
+        return found
+
     def restarts(self) -> int:
-        """Return how often containers of the extender's pods have been restarted."""
-        pods = self.bed.api("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
+        """Return how often containers of these pods have been restarted."""
         statuses = [
-            one for pod in pods for kind in ("c", "initC") for one in pod["status"].get(f"{kind}ontainerStatuses", ())
+            one
+            for pod in self.pods()
+            for kind in ("c", "initC")
+            for one in pod["status"].get(f"{kind}ontainerStatuses", ())
         ]
         return sum(one["restartCount"] for one in statuses)
 

@@ -17,7 +17,7 @@ from testbed import building
 from tests.integration.scheduler.live import DEPLOY
 
 # helm takes minutes to build, so CI does not; it checks a digest of what these tests compare.
-pytestmark = [pytest.mark.soak, pytest.mark.slow, pytest.mark.testbed("helm", alone=True)]
+pytestmark = [pytest.mark.realtime, pytest.mark.soak, pytest.mark.slow, pytest.mark.testbed("helm", alone=True)]
 
 SOME = {"image": {"repository": "registry.example/lamina", "tag": "set-me"}}
 KUBE_SCHEDULER = {"kubeScheduler": {"image": "registry.example/kube-scheduler:set-me"}}
