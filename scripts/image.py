@@ -9,6 +9,7 @@ build/image/sbom.cdx.json. Ends with one line of JSON.
 """
 
 import argparse
+import fcntl
 import hashlib
 import io
 import json
@@ -49,20 +50,33 @@ def main(words: Sequence[str]) -> int:
     if engine is None:
         print("lamina: no buildah, podman or docker works here; try `apt-get install buildah`", file=sys.stderr)
         return 1
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        # Another build would change what this one reads.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        print(json.dumps(build(engine, chosen)))
+    return 0
+
+
+def build(engine: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """Build as chosen; return the report."""
     began = time.monotonic()
     local = not chosen.base and shutil.which("mmdebstrap") is not None
     python = image_inputs.make_base() if local else os.environ.get("IMAGE_PYTHON", image_inputs.PUBLISHED_PYTHON)
     image_inputs.fetch_wheels(python)
-    builds = [ARCHIVE] if chosen.once else [ARCHIVE, FOLDER / "again.tar"]
+    new = FOLDER / "new.tar"
+    builds = [new] if chosen.once else [new, FOLDER / "again.tar"]
     for archive in builds:
         archive.unlink(missing_ok=True)
         ENGINES[engine](chosen.base or (str(BASE) if local else ""), chosen.extras, archive)
     digests = [digest(archive) for archive in builds]
     for again in builds[1:]:
         again.unlink()
+    # A reader never finds half of it.
+    new.rename(ARCHIVE)
     sizes, bill = measure(ARCHIVE)
     (FOLDER / "sbom.cdx.json").write_bytes(bill)
-    report: dict[str, Any] = {
+    return {
         "image": f"lamina:{image_inputs.version()}",
         "archive": str(ARCHIVE.relative_to(ROOT)),
         "engine": engine,
@@ -75,8 +89,6 @@ def main(words: Sequence[str]) -> int:
         "components": len(json.loads(bill)["components"]),
         "seconds": round(time.monotonic() - began, 1),
     }
-    print(json.dumps(report))
-    return 0
 
 
 def find_engine() -> str | None:
