@@ -92,6 +92,22 @@ soak: dev ## Run the long tests: laws with many examples, tests marked soak, ten
 	@LAMINA_SCHEDULES=$${LAMINA_SCHEDULES:-100000} LAMINA_HISTORIES=$${LAMINA_HISTORIES:-10000} LAMINA_FUZZ_SECONDS=$${LAMINA_FUZZ_SECONDS:-600} \
 	$(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m $(if $(LAWS),"hypothesis and not fuzz","soak or hypothesis or fuzz")
 
+.PHONY: dist
+dist: dev ## Build wheel and sdist, install each into an empty environment and run it; ends with a line of JSON
+	@$(PY) scripts/dist.py
+
+.PHONY: image
+image: dev ## Build the image with buildah, podman or docker, twice, and compare; ends with a line of JSON
+	@$(PY) scripts/image.py
+
+.PHONY: wheels
+wheels: dev ## Fetch the wheels that deploy/Containerfile copies, for a build of the image by hand
+	@$(PY) scripts/image_inputs.py
+
+.PHONY: manifests
+manifests: dev ## Render the manifests of deploy/ from deploy/chart; needs helm
+	@$(PY) scripts/render_manifests.py
+
 .PHONY: walls
 walls: dev ## Break every import contract on purpose and check that the linter reports it
 	@$(PY) scripts/check_walls.py

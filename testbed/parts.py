@@ -29,6 +29,7 @@ CRIO: Final = "1.36.3"
 KWOK: Final = "0.8.0"
 KUBE_BATCH: Final = "0.5.0"
 VOLCANO: Final = "1.10.0"
+HELM: Final = "4.3.1"
 
 CONTROL_PLANE: Final = ("kube-apiserver", "kubectl", "kube-scheduler", "kube-controller-manager", "kubelet")
 SKEWED_PROGRAMS: Final = ("kube-apiserver", "kubectl", "kube-scheduler")
@@ -153,6 +154,8 @@ CATALOG: Final[tuple[Part, ...]] = (
     *_schedulers(),
     # Plays the kubelets of nodes that exist in the API only.
     _requested("kwok", KWOK, "sigs.k8s.io/kwok/cmd/kwok", 150),
+    # Renders and installs the chart of deploy/.
+    _requested("helm", HELM, "helm.sh/helm/v4/cmd/helm", 350, "helm.sh/helm/v4/internal/version.version"),
 )
 
 

@@ -26,6 +26,7 @@ PARTS: Final = ("kubelet", "containerd", "runc", "cni", "registry", PROGRAM)
 """The parts that real nodes need."""
 PAUSE: Final = "pause:1"
 NODES: Final = "system:nodes"
+STATIC_PODS: Final = "static-pods"
 READY_WITHIN: Final = 60.0
 PAUSE_BETWEEN: Final = 0.1
 
@@ -40,6 +41,11 @@ class RealNode:
     """containerd's socket, for CRI and for its own API."""
     containerd: Program
     kubelet: Program
+
+    @property
+    def static_pods(self) -> Path:
+        """The folder whose manifests the kubelet runs without the API server."""
+        return self.folder / STATIC_PODS
 
 
 def prepare(site: Site, name: str) -> RealNode:
@@ -64,6 +70,7 @@ def kubelet(site: Site, name: str, folder: Path, socket: Path) -> Program:
     """Return a kubelet with the identity of its node."""
     health = ports.free()
     config = folder / "kubelet.yaml"
+    (folder / STATIC_PODS).mkdir()
     config.write_text(yaml.safe_dump(kubelet_config(site, folder, socket, health)), encoding="utf-8")
     command: Command = [
         site.program_path("kubelet"),
@@ -91,7 +98,7 @@ def kubelet_config(site: Site, folder: Path, socket: Path, health: int) -> dict[
         "containerRuntimeEndpoint": f"unix://{socket}",
         "podLogsDir": str(folder / "logs"),
         "volumePluginDir": str(folder / "plugins"),
-        "staticPodPath": "",
+        "staticPodPath": str(folder / STATIC_PODS),
         "cgroupDriver": "cgroupfs",
         "failCgroupV1": False,
         "cgroupsPerQOS": False,

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -40,6 +39,8 @@ PAGE = (ROOT / "docs" / "extender.md").read_text(encoding="utf-8")
 AGENTS_PAGE = (ROOT / "docs" / "scheduling-agents.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "test-pod"
 DEPLOY = ROOT / "deploy"
+PLAIN = sorted(path for path in DEPLOY.rglob("*.yaml") if not path.is_relative_to(DEPLOY / "chart"))
+"""The plain manifests; the chart has templates."""
 
 
 def blocks(page, language="sh"):
@@ -142,7 +143,7 @@ def test_every_extender_of_the_manifests_is_scraped_and_nothing_else():
     keep, job = yaml.safe_load(scraping())["scrape_configs"][0]["relabel_configs"]
     found = {
         (path.stem, port["containerPort"]): job["replacement"].replace("$1", container["name"])
-        for path in DEPLOY.rglob("*.yaml")
+        for path in PLAIN
         for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))
         if one and one["kind"] in ("Deployment", "DaemonSet")
         for kind in ("initContainers", "containers")
@@ -161,7 +162,7 @@ def test_every_extender_of_the_manifests_is_scraped_and_nothing_else():
 
 def test_every_image_is_a_placeholder():
     """No registry is named that somebody could take for ours, or that is asked unawares."""
-    files = [*DEPLOY.rglob("*.yaml"), *EXAMPLE.glob("*.yaml")]
+    files = [*PLAIN, *EXAMPLE.glob("*.yaml")]
     images = [image for path in files for image in re.findall(r"image: *(\S+)", path.read_text(encoding="utf-8"))]
 
     assert {"registry.example/lamina:set-me", "registry.example/kube-scheduler:set-me"} <= set(images)
@@ -213,20 +214,6 @@ def test_the_weights_of_the_page_are_those_that_are_printed():
 
     assert set(WEIGHTS_ALONE) == set(re.findall("`([a-z-]+)`", words.rpartition("again. ")[2]))
     assert ({"layers": 5}, {10}, 1) == (WEIGHTS, set(WEIGHTS_ALONE.values()), USUAL_WEIGHT)
-
-
-def test_the_image_recipe_copies_what_is_there_and_installs_extras_that_there_are():
-    recipe = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    copied = [name for line in re.findall(r"^COPY (.*) /src/.*$", recipe, flags=re.MULTILINE) for name in line.split()]
-    extras = re.search(r'"/src\[(.*)\]"', recipe).group(1).split(",")
-    needed = ["pyproject.toml", "constraints.txt", "src", project["project"]["readme"]]
-    needed += [*project["project"]["license-files"]]
-    needed += project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-
-    assert [] == [name for name in copied if not (ROOT / name).exists()]
-    assert set() == set(needed) - set(copied)
-    assert set() == set(extras) - set(project["project"]["optional-dependencies"])
 
 
 def test_the_levels_of_layers_are_those_of_the_page():

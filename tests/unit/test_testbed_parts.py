@@ -19,7 +19,7 @@ EVERYDAY = {
     "idle",
     "foreign-extender",
 }
-REQUESTED = {"random-scheduler", "kube-batch", "volcano", "kwok"}
+REQUESTED = {"random-scheduler", "kube-batch", "volcano", "kwok", "helm"}
 
 
 def told(chosen):

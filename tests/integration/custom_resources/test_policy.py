@@ -36,7 +36,7 @@ def a_pod(name, node, account=AGENT):
 
 @pytest.fixture(scope="module")
 def nodes(cluster):
-    """Two nodes, and on the first one the pod of an agent, with more rights than it should have: to delete."""
+    """Two nodes, and on the first one the pod of an agent, with more rights than it should have: to replace and to delete."""
     pods = f"/api/v1/namespaces/{AGENTS}/pods"
     made = [(pods, a_pod("policy-agent", MINE)), ("/apis/rbac.authorization.k8s.io/v1/clusterroles", DELETING)]
     made.append(("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", DELETING_AGENT))
@@ -53,7 +53,10 @@ def nodes(cluster):
 
 DELETING = {
     "metadata": {"name": "test-deleting"},
-    "rules": [{"apiGroups": ["lamina.dev"], "resources": ["nodelayers"], "verbs": ["delete", "deletecollection"]}],
+    "rules": [
+        {"apiGroups": ["lamina.dev"], "resources": ["nodelayers"], "verbs": ["update", "delete", "deletecollection"]},
+        {"apiGroups": ["lamina.dev"], "resources": ["nodelayers/status"], "verbs": ["update"]},
+    ],
 }
 DELETING_AGENT = {
     "metadata": {"name": "test-deleting"},

@@ -45,8 +45,8 @@ def may(cluster, user, verb, group, resource, *, namespace="", name=""):
     [
         pytest.param(verb, OURS, resource, id=f"{verb} {resource}")
         for resource, verbs in {
-            "nodelayers": ("get", "create", "update", "patch"),
-            "nodelayers/status": ("update", "patch"),
+            "nodelayers": ("get", "create", "patch"),
+            "nodelayers/status": ("patch",),
             "imagelayers": ("get", "create"),
         }.items()
         for verb in verbs
@@ -61,7 +61,8 @@ def test_an_agent_may(rights, verb, group, resource):
     [
         pytest.param(verb, group, resource, id=f"{verb} {resource}")
         for group, resource, verbs in [
-            (OURS, "nodelayers", ("list", "watch", "delete", "deletecollection")),
+            (OURS, "nodelayers", ("list", "watch", "update", "delete", "deletecollection")),
+            (OURS, "nodelayers/status", ("update",)),
             (OURS, "imagelayers", ("list", "watch", "update", "patch", "delete", "deletecollection")),
             ("", "nodes", ("get", "list", "watch", "patch")),
             ("", "pods", ("get", "list", "watch", "create", "delete")),
@@ -84,21 +85,21 @@ def test_an_agent_may_not(rights, verb, group, resource):
     [
         pytest.param(verb, group, resource, id=f"{verb} {resource}")
         for group, resource, verbs in [
-            ("", "nodes", ("get", "list", "watch")),
-            ("", "namespaces", ("get", "list", "watch")),
+            ("", "nodes", ("list", "watch")),
+            ("", "namespaces", ("list", "watch")),
             ("", "pods", ("get", "list", "watch")),
-            ("", "services", ("get", "list", "watch")),
-            ("", "replicationcontrollers", ("get", "list", "watch")),
-            ("apps", "replicasets", ("get", "list", "watch")),
-            ("apps", "statefulsets", ("get", "list", "watch")),
+            ("", "services", ("list", "watch")),
+            ("", "replicationcontrollers", ("list", "watch")),
+            ("apps", "replicasets", ("list", "watch")),
+            ("apps", "statefulsets", ("list", "watch")),
             ("", "pods/binding", ("create",)),
             ("", "pods/status", ("patch",)),
             ("", "persistentvolumes", ("get", "list", "watch", "patch")),
             ("", "persistentvolumeclaims", ("get", "list", "watch", "patch")),
-            *(("storage.k8s.io", reported, ("get", "list", "watch")) for reported in STORAGE),
+            *(("storage.k8s.io", reported, ("list", "watch")) for reported in STORAGE),
             ("events.k8s.io", "events", ("create", "patch")),
-            (OURS, "nodelayers", ("get", "list", "watch")),
-            (OURS, "imagelayers", ("get", "list", "watch", "delete")),
+            (OURS, "nodelayers", ("list", "watch")),
+            (OURS, "imagelayers", ("list", "watch", "delete")),
         ]
         for verb in verbs
     ],
@@ -112,7 +113,7 @@ def test_the_scheduler_may(rights, verb, group, resource):
     [
         pytest.param(verb, group, resource, id=f"{verb} {resource}")
         for group, resource, verbs in [
-            ("", "nodes", ("create", "update", "patch", "delete")),
+            ("", "nodes", ("get", "create", "update", "patch", "delete")),
             ("", "nodes/status", ("patch",)),
             ("", "pods", ("create", "update", "patch", "delete", "deletecollection")),
             ("", "pods/exec", ("create",)),
@@ -142,6 +143,7 @@ def test_the_scheduler_may_not(rights, verb, group, resource):
         pytest.param("get", "lamina-system", "lamina-scheduler", True, id="get its own"),
         pytest.param("update", "lamina-system", "lamina-scheduler", True, id="renew its own"),
         pytest.param("create", "lamina-system", "", True, id="create it"),
+        pytest.param("patch", "lamina-system", "lamina-scheduler", False, id="patch its own"),
         pytest.param("update", "lamina-system", "other", False, id="renew another"),
         pytest.param("list", "lamina-system", "", False, id="list"),
         pytest.param("delete", "lamina-system", "lamina-scheduler", False, id="delete"),

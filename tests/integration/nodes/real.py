@@ -12,7 +12,7 @@ weighs. Needs root.
 
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import yaml
 
@@ -64,11 +64,15 @@ class RealCluster:
         self.road = SlowProxy(bed.registry, ROAD)
         self._layers: dict[str, MadeLayer] = {}
 
-    def __enter__(self) -> "RealCluster":
+    def install(self) -> None:
+        """Create what the agents and the scheduler of `start_agents` and `scheduler` need."""
         install(self.bed)
         self.bed.kubectl("apply", "-f", str(DEPLOY / "policy"))
         # A server that has just learned of a resource asks for patience at first.
         until(lambda: serves(self.bed, "nodelayers") and serves(self.bed, "imagelayers"), 30.0, "both kinds are served")
+
+    def __enter__(self) -> Self:
+        self.install()
         self.road.__enter__()
         try:
             for name in self._names:
@@ -131,11 +135,11 @@ class RealCluster:
 
     def make_pod(self, name: str, image: str, requests: dict[str, str]) -> None:
         """Create a pod for the scheduler."""
-        self._post(name, image, "default", schedulerName="lamina", requests=requests)
+        self.post(name, image, "default", schedulerName="lamina", requests=requests)
 
     def run_on(self, node: str, name: str, image: str, namespace: str = "default", **spec: Any) -> None:
         """Run a pod on a node without asking a scheduler, as the pods of a DaemonSet do not wait for ours."""
-        self._post(name, image, namespace, nodeName=node, **spec)
+        self.post(name, image, namespace, nodeName=node, **spec)
         self.wait_running(name, namespace)
 
     def wait_bound(self, name: str) -> str:
@@ -155,7 +159,8 @@ class RealCluster:
             self.bed.api("DELETE", f"{PODS}/{name}")
         until(lambda: not {*names} & {*self._pods()}, RUNS_WITHIN, f"{', '.join(names)} are gone")
 
-    def _post(self, name: str, image: str, namespace: str, requests: dict[str, str] | None = None, **spec: Any) -> None:
+    def post(self, name: str, image: str, namespace: str, requests: dict[str, str] | None = None, **spec: Any) -> None:
+        """Create a pod of one container."""
         container = {"name": "main", "image": image, "resources": {"requests": requests or {}}}
         fixed = {"hostNetwork": True, "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 1}
         self.bed.api(
