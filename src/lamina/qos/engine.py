@@ -419,10 +419,12 @@ class QosEngine:
             nothing = np.zeros(len(uids))
             return RunningPods(rows, nothing, nothing, nothing, nothing, nothing, nothing, ran_from, nothing > 0)
         metrics = np.where(rows >= 0, self._table.metrics(known, at), NO_METRIC)
+        with np.errstate(invalid="ignore"):  # infinite metrics stay what they are
+            falling = np.nan_to_num(self._table.metrics(known, at + 1.0) - metrics)
         return RunningPods(
             rows,
             metrics,
-            np.nan_to_num(self._table.metrics(known, at + 1.0) - metrics),
+            falling,
             self._table.ranks(known, at, self.settings.hopeless_after),
             self._table.preemption_overheads(known, at),
             self._table.overhead_limits(known),

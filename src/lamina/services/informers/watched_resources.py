@@ -144,16 +144,25 @@ ALL_RESOURCES: Final[tuple[WatchedResource[Any], ...]] = (NODES, PODS, NAMESPACE
 
 
 def _object(
-    path: str, kind: type[ClusterObject], decode: Callable[[bytes | Raw], Any], group: str = ""
+    path: str,
+    kind: type[ClusterObject],
+    decode: Callable[[bytes | Raw], Any],
+    group: str = "",
+    *,
+    optional: bool = False,
 ) -> WatchedResource[Any]:
-    """Return how a kind is watched; *group* is the API group of a kind that need not be installed."""
+    """
+    Return how a kind is watched; *group* is the API group of a kind that need not be installed.
+
+    Without an *optional* kind, decisions are worse but right: its role need not be applied.
+    """
     return WatchedResource[Any](
         ReflectedResource(path=path, kind=f"{kind.__name__}.{group}" if group else kind.__name__),
         decode,
         lambda found: str(key_of(found)),
         ObjectSeen,
         lambda found: ObjectGone(key_of(found)),
-        required=not group,
+        required=not group and not optional,
     )
 
 
@@ -165,9 +174,9 @@ OBJECTS: Final[Mapping[type[ClusterObject], WatchedResource[Any]]] = {
     ),
     ReplicaSet: _object("/apis/apps/v1/replicasets", ReplicaSet, decode_replica_set),
     StatefulSet: _object("/apis/apps/v1/statefulsets", StatefulSet, decode_stateful_set),
-    Deployment: _object("/apis/apps/v1/deployments", Deployment, decode_deployment),
-    Job: _object("/apis/batch/v1/jobs", Job, decode_job),
-    CronJob: _object("/apis/batch/v1/cronjobs", CronJob, decode_cron_job),
+    Deployment: _object("/apis/apps/v1/deployments", Deployment, decode_deployment, optional=True),
+    Job: _object("/apis/batch/v1/jobs", Job, decode_job, optional=True),
+    CronJob: _object("/apis/batch/v1/cronjobs", CronJob, decode_cron_job, optional=True),
     PersistentVolumeClaim: _object("/api/v1/persistentvolumeclaims", PersistentVolumeClaim, decode_claim),
     PersistentVolume: _object("/api/v1/persistentvolumes", PersistentVolume, decode_volume),
     StorageClass: _object(f"{STORAGE_API}/storageclasses", StorageClass, decode_storage_class),
