@@ -8,7 +8,7 @@ order: pods of other profiles that come before it are decided before it.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 import msgspec
@@ -192,13 +192,13 @@ class PodBatches:
         turns: dict[str, Turn] = {}
         found: list[tuple[Turn, QueuedPodInfo]] = []
         for turn, queued in popped:
-            group, members = _group_of(queued.pod, plugins)
-            if not group or group in turns:
+            group, plugin = _group_of(queued.pod, plugins)
+            if plugin is None or group in turns:
                 found.append((turns.get(group, turn), queued))
                 continue
             turns[group] = turn
             found.append((turn, queued))
-            for uid in members:
+            for uid in _members(queued.pod, plugin):
                 waiting = self._state.queue.get(uid)
                 if waiting is None or waiting.profile is not queued.profile:
                     continue
@@ -248,14 +248,21 @@ class PodBatches:
             self._state.queue.retry(plugin)
 
 
-def _group_of(pod: Pod, plugins: Sequence[PlacePlugin]) -> tuple[str, Collection[PodUid]]:
-    """Return the group that the first of *plugins* names for a pod, and its members; an empty name without one."""
+def _group_of(pod: Pod, plugins: Sequence[PlacePlugin]) -> tuple[str, GroupingPlugin | None]:
+    """Return the group that the first of *plugins* names for a pod, and the plugin; an empty name without one."""
     for plugin in plugins:
         if isinstance(plugin, GroupingPlugin):
             try:
                 group = plugin.group(pod)
-                if group:
-                    return f"{plugin.name} {group}", tuple(plugin.members(group))
             except Exception:  # noqa: BLE001, S112 - the pod is decided alone, and `place` raises again
                 continue
-    return "", ()
+            if group:
+                return f"{plugin.name} {group}", plugin
+    return "", None
+
+
+def _members(pod: Pod, plugin: GroupingPlugin) -> Sequence[PodUid]:
+    try:
+        return tuple(plugin.members(plugin.group(pod)))
+    except Exception:  # noqa: BLE001 - as above
+        return ()
