@@ -128,7 +128,7 @@ def test_every_figure_has_its_data_and_every_control_a_name():
 
     for figure in re.findall(r"<figure>.*?</figure>", page, flags=re.DOTALL):
         assert "<details>" in figure
-        assert "<table>" in figure
+        assert "<table" in figure
         assert "<figcaption>" in figure
     ids = [facts["id"] for _, facts in outline.tags if "id" in facts]
     assert len(ids) == len(set(ids))

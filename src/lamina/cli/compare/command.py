@@ -14,7 +14,6 @@ from lamina.cli.output import interruption
 from lamina.cli.report.report_file import report_option, report_path, write_report
 
 if TYPE_CHECKING:
-    from lamina.cli.compare.run_pool import RunTask
     from lamina.evaluation.comparison import ProfileComparison
     from lamina.model.errors import Mistake
 
@@ -149,7 +148,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     ]
     page = report_path(report, out)
     if page is not None:
-        tasks = _reported(tasks)
+        tasks = run_pool.reported(tasks)
     # Create the folder before the runs: an unusable name is reported before hours of work.
     with OutFolder(out):
         with run_pool.RunPoolProgress(len(tasks)) as waiting:
@@ -168,15 +167,6 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
             words = ["compare", str(scenario), *_options(names, foreign, compared)]
             write_report(page, words, records, compared, shown_metrics(compared, every_row=bool(rows)))
     _print(compared, output, out, every_row=bool(rows))
-
-
-def _reported(tasks: Sequence["RunTask"]) -> list["RunTask"]:
-    """Return the tasks with what a report needs: pods of the first seed, figures of the others."""
-    share = len({task.profile for task in tasks})
-    return [
-        msgspec.structs.replace(task, report="pods" if task.seed == 1 else "figures", report_share=share)
-        for task in tasks
-    ]
 
 
 def _options(names: Sequence[str], foreign: Sequence[str], compared: "ProfileComparison") -> list[str]:

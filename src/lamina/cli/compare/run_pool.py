@@ -65,6 +65,15 @@ class RunTask(msgspec.Struct, frozen=True):
     """Number of runs with pods in that report."""
 
 
+def reported(tasks: Sequence[RunTask]) -> list[RunTask]:
+    """Return the tasks with what a report needs: pods of the first seed, figures of the others."""
+    first, share = min(task.seed for task in tasks), len({task.profile for task in tasks})
+    return [
+        msgspec.structs.replace(task, report="pods" if task.seed == first else "figures", report_share=share)
+        for task in tasks
+    ]
+
+
 class RunFailedError(LaminaError):
     """A run failed; the message names the run, the reason and the command that repeats it alone."""
 

@@ -18,9 +18,10 @@ SAMPLES: Final = 20
 WORDS: Final = {"better": "better", "worse": "worse"}
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """Return a table whose first column names the row; cells are text."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, ends_in_text: bool = False) -> str:
+    """Return a table whose first column names the row; cells are text, and the last one may be long."""
     heads = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in head)
+    wordy = ' class="wordy"' if ends_in_text else ""
     lines = []
     for name, *cells in rows:
         lines.append(
@@ -30,7 +31,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> s
         )
     return (
         f'<div class="table" role="region" tabindex="0" aria-label="{html.escape(caption)}">'
-        f"<table><caption>{html.escape(caption)}</caption><thead><tr>{heads}</tr></thead>"
+        f"<table{wordy}><caption>{html.escape(caption)}</caption><thead><tr>{heads}</tr></thead>"
         f"<tbody>\n{''.join(lines)}</tbody></table></div>\n"
     )
 
@@ -140,7 +141,12 @@ def pods(run: RunRecord) -> str:
     """Return the pods of the timeline with the parts of their time."""
     head = ["pod", "node", "at the end", "arrived (s)", "queue", "wait", "pull", "unpack", "start", "run"]
     head += ["needed", "downloaded", "why"]
-    return table(head, map(_pod_cells, run.pods), f"Pods under {run.profile}, seed {run.seed}; parts in seconds")
+    return table(
+        head,
+        map(_pod_cells, run.pods),
+        f"Pods under {run.profile}, seed {run.seed}; parts in seconds",
+        ends_in_text=True,
+    )
 
 
 def _pod_cells(pod: PodTimes) -> list[str]:
@@ -162,7 +168,12 @@ def held_at_end(run: RunRecord) -> str:
         here = [run.layers[layer] for layer, there in sorted(held.get(node, {}).items()) if there]
         names = ", ".join(layer.name for layer in here)
         rows.append([name, str(len(here)), human_bytes(sum(layer.bytes for layer in here)), names or NONE])
-    return table(["node", "layers", "bytes", "which"], rows, f"Layers held at the end, {run.profile}, seed {run.seed}")
+    return table(
+        ["node", "layers", "bytes", "which"],
+        rows,
+        f"Layers held at the end, {run.profile}, seed {run.seed}",
+        ends_in_text=True,
+    )
 
 
 def layer_sizes(run: RunRecord) -> str:
