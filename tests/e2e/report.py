@@ -32,6 +32,7 @@ REPORTS: Final = {
         *("--seeds", "3"),
     ),
 }
+STUDY: Final = ("evaluate", "examples/churn/study.yaml")
 LOOKS: Final = {"light": (1200, False), "dark": (1200, True), "phone": (390, False), "phone-dark": (390, True)}
 
 
@@ -39,7 +40,7 @@ def main() -> dict[str, Any]:
     """Write the reports and try them."""
     with tempfile.TemporaryDirectory(prefix="lamina-report-") as folder:
         files = {name: written(name, command, Path(folder)) for name, command in REPORTS.items()}
-        return asyncio.run(tried(files))
+        return asyncio.run(tried(files, study_page(Path(folder))))
 
 
 def written(name: str, command: tuple[str, ...], folder: Path) -> Path:
@@ -59,7 +60,14 @@ def written(name: str, command: tuple[str, ...], folder: Path) -> Path:
     return files[0]
 
 
-async def tried(files: dict[str, Path]) -> dict[str, Any]:
+def study_page(folder: Path) -> Path:
+    """Run the study and return its page."""
+    command = [sys.executable, "-m", "lamina", *STUDY, "--out", str(folder / "study")]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return folder / "study" / "report.html"
+
+
+async def tried(files: dict[str, Path], study: Path) -> dict[str, Any]:
     """Open every report in every look, and use the controls of each."""
     shots = os.environ.get("SHOTS", "")
     problems: list[str] = []
@@ -82,6 +90,17 @@ async def tried(files: dict[str, Path]) -> dict[str, Any]:
                     problems += [f"{name}, {look}: {one}" for one in page.problems]
                     interactions += used
                     print(f"  {name}, {look}: {used} interactions, {len(page.problems)} console errors", flush=True)
+        for look, (width, dark) in LOOKS.items():
+            async with _browser.page(session) as page:
+                await page.open(study, width=width, dark=dark)
+                await check_layout(page, f"study, {look}")
+                await page.click("#points summary")
+                assert await page.evaluate("document.querySelector('#points details').open"), "the point stays closed"
+                if shots:
+                    await page.picture(Path(shots) / f"study-{look}.png")
+                problems += [f"study, {look}: {one}" for one in page.problems]
+                interactions += 1
+                print(f"  study, {look}: {len(page.problems)} console errors", flush=True)
     for line in problems[:20]:
         print(f"  {line}")
     assert not problems, f"{len(problems)} console errors"
@@ -89,7 +108,7 @@ async def tried(files: dict[str, Path]) -> dict[str, Any]:
         "console_errors": len(problems),
         "bytes": max(file.stat().st_size for file in files.values()),
         "interactions": interactions,
-        "pages": len(files) * len(LOOKS),
+        "pages": (len(files) + 1) * len(LOOKS),
     }
 
 

@@ -33,6 +33,7 @@ from lamina.scheduling.runtime.explanation import Detail
 from lamina.simulator.decider import RunStoppedError
 from lamina.simulator.run import SimulationResult, simulate, summary
 from lamina.simulator.workloads import Scenario, load_scenario
+from lamina.trace.trace_writer import atomic_write
 
 if TYPE_CHECKING:
     from lamina.cli.report.run_observer import ReportObserver
@@ -63,6 +64,8 @@ class RunTask(msgspec.Struct, frozen=True):
     """What a report needs of the run; the summary then has it under `RECORD`."""
     report_share: int = 1
     """Number of runs with pods in that report."""
+    keep: Path | None = None
+    """File to write the summary to as soon as the run has ended."""
 
 
 def reported(tasks: Sequence[RunTask]) -> list[RunTask]:
@@ -131,6 +134,8 @@ def run_one(task: RunTask) -> RunSummary:
         reason = str(error) if isinstance(error, LaminaError) else f"{type(error).__name__}: {error}"
         raise RunFailedError(task, reason) from error
     del figures["nodes"]
+    if task.keep is not None:
+        atomic_write(task.keep, msgspec.json.encode(figures) + b"\n")
     return figures
 
 

@@ -53,16 +53,16 @@ def report_page(
     title = f"{compared.scenario}: {', '.join(compared.profiles)}"
     sections = [
         _intro(compared, about),
-        _section("headline", "What came out", _headline(compared, metrics)),
-        _section("starts", "How long pods take to start", _starts(runs)),
-        _section("bytes", "Bytes downloaded over time", _bytes(drawn)),
-        _section("load", "Load of the fullest node, and evenness", _load(drawn)),
-        _section("timeline", "Pods on their nodes", _timeline(detailed)),
-        _section("map", "Which node holds which layer", _map(detailed)),
-        _section("weak", "Where it does not help", _weak(runs, compared, metrics)),
-        _section("reading", "How to read this page", _reading()),
+        section("headline", "What came out", _headline(compared, metrics)),
+        section("starts", "How long pods take to start", _starts(runs)),
+        section("bytes", "Bytes downloaded over time", _bytes(drawn)),
+        section("load", "Load of the fullest node, and evenness", _load(drawn)),
+        section("timeline", "Pods on their nodes", _timeline(detailed)),
+        section("map", "Which node holds which layer", _map(detailed)),
+        section("weak", "Where it does not help", _weak(runs, compared, metrics)),
+        section("reading", "How to read this page", _reading()),
     ]
-    return _document(title, "".join(sections), _data(runs, drawn, detailed, compared, metrics)).encode()
+    return document(title, "".join(sections), _data(runs, drawn, detailed, compared, metrics)).encode()
 
 
 def _drawn(runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -93,11 +93,12 @@ def _intro(compared: ProfileComparison, about: ReportNotes) -> str:
     )
 
 
-def _section(name: str, title: str, content: str) -> str:
+def section(name: str, title: str, content: str) -> str:
+    """Return a section with its heading."""
     return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{html.escape(title)}</h2>\n{content}</section>\n'
 
 
-def _figure(chart: str, caption: str, data: str, controls: str = "") -> str:
+def figure(chart: str, caption: str, data: str, controls: str = "") -> str:
     """Return a figure: its controls, the place of the chart, the caption, and the data under it."""
     return (
         f'<figure>{controls}<div class="chart" data-chart="{chart}" aria-label="{html.escape(caption)}"></div>\n'
@@ -116,7 +117,7 @@ def _headline(compared: ProfileComparison, metrics: Sequence[str]) -> str:
         if profile != compared.baseline
         for name in metrics
     ]
-    return shown + _figure(
+    return shown + figure(
         "ratios",
         f"Ratio to {compared.baseline} with its interval: left of 1 is less. Figures without a ratio are left out.",
         html_tables.table(["profile", "figure", f"against {compared.baseline}"], rows, "Ratios"),
@@ -125,7 +126,7 @@ def _headline(compared: ProfileComparison, metrics: Sequence[str]) -> str:
 
 def _starts(runs: Sequence[RunRecord]) -> str:
     pods = sum(run.started for run in runs)
-    return _figure(
+    return figure(
         "starts",
         f"Share of pods that ran within a time since their arrival; {plural(pods, 'started pod')} in {plural(len(runs), 'run')}. "
         "The time axis is a square root.",
@@ -134,18 +135,18 @@ def _starts(runs: Sequence[RunRecord]) -> str:
 
 
 def _bytes(drawn: Sequence[RunRecord]) -> str:
-    return _figure(
+    return figure(
         "bytes", "Bytes that all nodes had downloaded, one line for each run.", html_tables.bytes_over_time(drawn)
     )
 
 
 def _load(drawn: Sequence[RunRecord]) -> str:
-    return _figure(
+    return figure(
         "peak",
         "Requested cpu of the fullest node over the mean of all nodes (1: all are equally full), between the first and the "
         "last arrival; sampled, one line for each run.",
         html_tables.load_over_time(drawn),
-    ) + _figure(
+    ) + figure(
         "imbalance",
         "Coefficient of variation of the nodes' requested cpu (0: all are equally full), at the same times.",
         html_tables.load_over_time(drawn),
@@ -176,7 +177,7 @@ def _timeline(detailed: Sequence[RunRecord]) -> str:
         "and press Enter.</p></div>\n"
     )
     caption = f"Pods as bars, from arrival to end. {extent}"
-    return _figure("timeline", caption, "".join(map(html_tables.pods, detailed)), controls).replace(
+    return figure("timeline", caption, "".join(map(html_tables.pods, detailed)), controls).replace(
         "<figcaption>", f"{panel}<figcaption>", 1
     )
 
@@ -204,7 +205,7 @@ def _map(detailed: Sequence[RunRecord]) -> str:
         f"bytes on these nodes.{cut}"
     )
     data = "".join(html_tables.held_at_end(run) + html_tables.layer_sizes(run) for run in mapped)
-    return _figure("map", caption, data, controls)
+    return figure("map", caption, data, controls)
 
 
 def _chooser(name: str, runs: Sequence[RunRecord]) -> str:
@@ -277,7 +278,8 @@ def _asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
-def _document(title: str, body: str, data: dict[str, Any]) -> str:
+def document(title: str, body: str, data: dict[str, Any]) -> str:
+    """Return the whole page around *body*; *data* is what the script draws."""
     # "<" never ends the script element early when it is written as an escape.
     text = msgspec.json.encode(data).decode().replace("<", "\\u003c")
     licences = _asset("LICENSES.txt").replace("--", "- -")

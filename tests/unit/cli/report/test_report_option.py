@@ -85,7 +85,9 @@ def test_a_report_of_a_run_has_every_pod_and_layer(scenario, tmp_path):
 
     assert done.exit_code == 0
     assert [pod["pod"] for pod in one["pods"]] == ["default/a1", "default/a2", "default/b"]
-    assert [layer["name"] for layer in one["layers"]] == ["base", "a", "b"]
+    # By bytes on the nodes: both upper layers have 50 MB.
+    assert one["layers"][0] == {"name": "base", "bytes": 100_000_000}
+    assert sorted(layer["name"] for layer in one["layers"]) == ["a", "b", "base"]
     # Pods arrive at 0, 20 and 50 s. The first pulls both layers of a; b finds the base on the same node.
     assert [(pod["pull"], pod["bytes_pulled"]) for pod in one["pods"]] == [
         (1.5, 150_000_000),

@@ -97,6 +97,26 @@
     });
   }
 
+  // How ratios depend on the levels of each factor of a study.
+  function sensitivity() {
+    (data.sensitivity || []).forEach((rows, number) => {
+      const name = `sensitivity-${number}`;
+      if (!place(name) || !rows.length) return;
+      const figures = [...new Set(rows.map((one) => one.figure))];
+      show(name, {
+        height: 60 + figures.length * 110, color: colour, marginLeft: 55, marginRight: 110, marginBottom: 45, grid: true,
+        x: {type: "point", domain: [...new Set(rows.map((one) => one.level))], label: null},
+        y: {label: "ratio", type: "log", tickFormat: "~g", ticks: 4}, fy: {domain: figures, label: null},
+        marks: [
+          Plot.ruleY([1], {strokeDasharray: "4 3"}),
+          Plot.line(rows, {fy: "figure", x: "level", y: "ratio", z: "profile", stroke: "profile"}),
+          Plot.dot(rows, {fy: "figure", x: "level", y: "ratio", fill: "profile", r: 4, tip: true,
+            title: (one) => `${one.profile}, ${one.level}: ${one.figure} ${one.ratio.toFixed(2)}`}),
+        ],
+      });
+    });
+  }
+
   // -- pods on their nodes -------------------------------------------------------------------------------------------
 
   const total = (pod) => PARTS.reduce((sum, [part]) => sum + pod[part], 0);
@@ -315,6 +335,7 @@
 
   function lines() {
     ratios();
+    sensitivity();
     starts();
     overTime("bytes", "bytes_pulled", "downloaded", bytes, false);
     overTime("peak", "peak_load", "max / mean", (value) => value.toFixed(2), true);
