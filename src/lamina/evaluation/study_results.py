@@ -93,13 +93,14 @@ def _overall(made: Sequence[PointResult], profile: str, metric: str) -> OverallR
     ratios = [
         (row.against.ratio, number) for number, row in rows if row.against is not None and row.against.ratio is not None
     ]
-    worst = max(ratios, default=(None, None), key=lambda pair: pair[0] or 0.0)
+    worst = max(ratios, default=None, key=lambda pair: pair[0])
     logs = [math.log(ratio) for ratio, _ in ratios]
     return OverallRatio(
-        profile,
-        metric,
-        math.exp(math.fsum(logs) / len(logs)) if logs and len(logs) == len(made) else None,
-        *worst,
+        profile=profile,
+        metric=metric,
+        mean=math.exp(math.fsum(logs) / len(logs)) if logs and len(logs) == len(made) else None,
+        worst=None if worst is None else worst[0],
+        worst_point=None if worst is None else worst[1],
         points=len(ratios),
         better=sum(row.verdict == "better" for _, row in rows),
         worse=sum(row.verdict == "worse" for _, row in rows),
