@@ -243,11 +243,15 @@ def test_a_renamed_profile_is_found_under_its_former_name_and_recorded_under_the
     assert ("ryax" in listed, "original" in listed) == (True, False)
 
 
-def test_the_demo_plays_all_four_stories_in_plain_text_when_piped() -> None:
+def test_the_demo_plays_all_four_stories_in_plain_text_when_piped(tmp_path: Path) -> None:
     """
-    With the figures of the runs it tells of, and no escape codes.
+    With the figures of the runs it tells of, no escape codes, and the name of its report.
     """
-    told = lamina("demo")
+    report = tmp_path / "demo.html"
+    told = lamina("demo", "--report", report)
+
+    assert f"the reason for its node: {report} (open it in a browser)" in told.stdout
+    assert report.read_bytes().startswith(b"<!doctype html>")
 
     assert 0 == told.returncode
     assert "\x1b" not in told.stdout

@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "lamina.cli.apiserver.command",
         "Serve a Kubernetes API in front of a simulated cluster, for any scheduler or client.",
     ),
+    "evaluate": ("lamina.cli.evaluate.command", "Run a designed study; write its results, a digest and a report."),
     "explain": ("lamina.cli.explain.command", "Explain why a pod was placed on its node, or why it is pending."),
     "image": ("lamina.cli.image.command", "Show the layers of an image, and which nodes hold how much of it."),
     "catalog": ("lamina.cli.catalog.command", "Collect, describe or generate catalogs of image layers."),

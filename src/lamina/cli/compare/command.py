@@ -11,6 +11,7 @@ from lamina.cli.options.cli_command import CliCommand
 from lamina.cli.options.shared_options import output_option
 from lamina.cli.options.standard_input import DASH, NAME, InputFile, OutputPath, copied, is_copy
 from lamina.cli.output import interruption
+from lamina.cli.report.report_file import report_option, report_path, write_report
 
 if TYPE_CHECKING:
     from lamina.evaluation.comparison import ProfileComparison
@@ -23,6 +24,7 @@ Examples:
   lamina compare my.yaml --profiles lamina-balanced,kube-default --baseline kube-default -o csv
   lamina compare my.yaml --profiles kube-default,lamina-balanced --metrics not_started,evictions,startup_p99
   lamina compare my.yaml --profiles kube-default --schedulers kube-scheduler --runs 5
+  lamina compare my.yaml --profiles kube-default,lamina-balanced --seeds 5 --report my.html
 """
 
 RESULTS: Final = "results.jsonl"
@@ -90,6 +92,7 @@ class MetricsCommand(CliCommand):
     type=OutputPath(path_type=Path, file_okay=False, writable=True),
     help=f"Folder for {RESULTS} (a line per run) and {COMPARISON}.",
 )
+@report_option("figures, charts and the pods of the first seed")
 @output_option("table", "json", "yaml", "csv")
 @click.pass_context
 def compare(  # noqa: PLR0913, PLR0917 - one for each option
@@ -103,11 +106,13 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     baseline: str | None,
     metrics: tuple[str, ...],
     out: Path | None,
+    report: Path | None,
     output: str,
 ) -> None:
     """Run SCENARIO (a YAML file) under several profiles and seeds, and show which differences exceed chance."""
     from lamina.cli.compare import run_pool
     from lamina.cli.compare.comparison_notes import with_unproven, with_unsupported
+    from lamina.cli.compare.comparison_table import shown_metrics
     from lamina.cli.output.out_folder import OutFolder
     from lamina.evaluation import comparison
     from lamina.evaluation.run_metrics import METRICS, chosen, class_metrics
@@ -141,10 +146,14 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     tasks += [
         run_pool.RunTask(scenario, name, seed, data, foreign=True) for seed in range(1, seeds + 1) for name in foreign
     ]
+    page = report_path(report, out)
+    if page is not None:
+        tasks = run_pool.reported(tasks)
     # Create the folder before the runs: an unusable name is reported before hours of work.
     with OutFolder(out):
         with run_pool.RunPoolProgress(len(tasks)) as waiting:
             summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
+        records = [one.pop(run_pool.RECORD) for one in summaries if run_pool.RECORD in one]
         runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
         compared = comparison.compare(
             runs,
@@ -154,7 +163,17 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
         compared = with_unproven(with_unsupported(compared), summaries)
         if out is not None:
             _write(out, summaries, compared)
+        if page is not None:
+            words = ["compare", str(scenario), *_options(names, foreign, compared)]
+            write_report(page, words, records, compared, shown_metrics(compared, every_row=bool(rows)))
     _print(compared, output, out, every_row=bool(rows))
+
+
+def _options(names: Sequence[str], foreign: Sequence[str], compared: "ProfileComparison") -> list[str]:
+    """Return the options that repeat the comparison."""
+    options = ["--profiles", ",".join(names)] if names else []
+    options += ["--schedulers", ",".join(foreign)] if foreign else []
+    return [*options, "--baseline", compared.baseline, "--seeds", str(len(compared.seeds))]
 
 
 # -- checks before the runs ----------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def print_comparison(
         f"[bold]{literal(compared.scenario)}[/bold] under {plural(len(profiles), 'profile')} "
         f"and {plural(seeds, 'seed')}"
     )
-    metrics = [one for one in map(metric_of, compared.metrics) if every_row or _worth_a_row(compared, one)]
+    metrics = [metric_of(name) for name in shown_metrics(compared, every_row=every_row)]
     others = [profile for profile in profiles if profile != compared.baseline]
     blocks = [_absolute(screen, compared, metrics)]
     if others:
@@ -79,6 +79,11 @@ def print_comparison(
         screen.say(line)
     if out is not None:
         screen.say(literal(f"every run and both tables are in {out}"))
+
+
+def shown_metrics(compared: ProfileComparison, *, every_row: bool = False) -> list[str]:
+    """Return the names of the metrics to show; *every_row* adds those that are 0 or equal everywhere."""
+    return [name for name in compared.metrics if every_row or _worth_a_row(compared, metric_of(name))]
 
 
 def as_csv(compared: ProfileComparison) -> str:

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import msgspec
 from rich.console import Console
@@ -29,11 +29,20 @@ from lamina.cli.output.command_name import command_name
 from lamina.cli.output.interruption import TERMINATED, Terminated
 from lamina.cli.output.run_progress import QUIET_SECONDS
 from lamina.model.errors import LaminaError
+from lamina.scheduling.runtime.explanation import Detail
 from lamina.simulator.decider import RunStoppedError
-from lamina.simulator.run import simulate, summary
+from lamina.simulator.run import SimulationResult, simulate, summary
 from lamina.simulator.workloads import Scenario, load_scenario
+from lamina.trace.trace_writer import atomic_write
+
+if TYPE_CHECKING:
+    from lamina.cli.report.run_observer import ReportObserver
 
 RunSummary = dict[str, Any]
+ReportPart = Literal["none", "figures", "pods"]
+
+RECORD: Final = "report_record"
+"""Key of the record for a report in what a run returns; it is no part of the summary."""
 
 ENDED_EARLY: Final = "a process ended in the middle of a run, as when memory runs out; try again with fewer --jobs"
 
@@ -51,6 +60,21 @@ class RunTask(msgspec.Struct, frozen=True):
     """File to read the profile from; empty to use `profile`."""
     foreign: bool = False
     """Whether `profile` is a foreign scheduler: a name or a command."""
+    report: ReportPart = "none"
+    """What a report needs of the run; the summary then has it under `RECORD`."""
+    report_share: int = 1
+    """Number of runs with pods in that report."""
+    keep: Path | None = None
+    """File to write the summary to as soon as the run has ended."""
+
+
+def reported(tasks: Sequence[RunTask]) -> list[RunTask]:
+    """Return the tasks with what a report needs: pods of the first seed, figures of the others."""
+    first, share = min(task.seed for task in tasks), len({task.profile for task in tasks})
+    return [
+        msgspec.structs.replace(task, report="pods" if task.seed == first else "figures", report_share=share)
+        for task in tasks
+    ]
 
 
 class RunFailedError(LaminaError):
@@ -101,11 +125,17 @@ def run_one(task: RunTask) -> RunSummary:
             figures = _run_foreign(task, scenario)
         else:
             config = configuration(task.file or task.profile)
-            figures = summary(simulate(scenario, config, seed=task.seed, detail="none"))
+            observer = _report_observer(task)
+            watch = None if observer is None else observer.observe
+            detail: Detail = "brief" if task.report == "pods" else "none"
+            result = simulate(scenario, config, seed=task.seed, detail=detail, observer=watch)
+            figures = _figures(task, scenario, result, observer)
     except Exception as error:
         reason = str(error) if isinstance(error, LaminaError) else f"{type(error).__name__}: {error}"
         raise RunFailedError(task, reason) from error
     del figures["nodes"]
+    if task.keep is not None:
+        atomic_write(task.keep, msgspec.json.encode(figures) + b"\n")
     return figures
 
 
@@ -120,10 +150,32 @@ def _run_foreign(task: RunTask, scenario: Scenario) -> RunSummary:
     else:
         running = ForeignRun(chosen_scheduler(task.profile), scenario=scenario.name, seed=task.seed)
     with running as run:
-        result = simulate(scenario, decider=run.make_decider, seed=task.seed, detail="none", latency=run.latency)
+        observer = _report_observer(task)
+        watch = None if observer is None else observer.observe
+        result = simulate(
+            scenario, decider=run.make_decider, seed=task.seed, detail="none", latency=run.latency, observer=watch
+        )
         if result.stopped:
             raise RunStoppedError(result.stopped)
-        return {**summary(result), **run.figures()}
+        return {**_figures(task, scenario, result, observer), **run.figures()}
+
+
+def _report_observer(task: RunTask) -> "ReportObserver | None":
+    if task.report == "none":
+        return None
+    from lamina.cli.report.run_observer import ReportObserver
+
+    return ReportObserver(detail=task.report == "pods")
+
+
+def _figures(
+    task: RunTask, scenario: Scenario, result: SimulationResult, observer: "ReportObserver | None"
+) -> RunSummary:
+    """Return the summary, with the record for a report if the task wants one."""
+    figures = summary(result)
+    if observer is not None:
+        figures[RECORD] = observer.finish(result, scenario, figures, task.report_share)
+    return figures
 
 
 def run_all(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None]) -> list[RunSummary]:

@@ -14,7 +14,8 @@ from lamina.cli.demo.picture import NodeContents, contents, picture
 from lamina.cli.explain.decision_table import headline, show_nodes
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.cli.output.command_name import command_name
-from lamina.cli.output.screen import Screen
+from lamina.cli.output.screen import Screen, literal
+from lamina.cli.report.report_file import write_report
 from lamina.evaluation import comparison
 from lamina.model.decision import Decision
 from lamina.model.errors import InputError
@@ -44,14 +45,14 @@ class DemoStep(msgspec.Struct, frozen=True):
     nodes: tuple[NodeContents, ...]
 
 
-def play(seed: int) -> None:
-    """Print all four parts of the tour."""
+def play(seed: int, report: Path) -> None:
+    """Print all four parts of the tour; write the report about the last one."""
     screen = Screen()
     folder = examples()
     founding(screen, load_scenario(folder / "founding" / "scenario.yaml"), seed)
     classic(screen, load_scenario(folder / "classic" / "scenario.yaml"), seed)
     small(screen, load_scenario(folder / "classic" / "small.yaml"), seed)
-    study(screen, folder / "churn" / "scenario.yaml")
+    study(screen, folder / "churn" / "scenario.yaml", report)
     screen.title("Next")
     for line in next_steps(command_name(), folder):
         screen.say_command(line)
@@ -151,8 +152,8 @@ def small(screen: Screen, scenario: Scenario, seed: int) -> None:
     )
 
 
-def study(screen: Screen, path: Path) -> None:
-    """Run a generated workload under several profiles and seeds, and compare."""
+def study(screen: Screen, path: Path, report: Path) -> None:
+    """Run a generated workload under several profiles and seeds, compare, and write a report."""
     screen.title("4  What it is worth, and what it costs")
     scenario = load_scenario(path)
     screen.say(
@@ -160,11 +161,20 @@ def study(screen: Screen, path: Path) -> None:
         f"{len(scenario.nodes)} nodes, applications that are updated meanwhile. {len(STUDY_PROFILES)} profiles, "
         f"{SEEDS} seeds each, the same pods under every profile:"
     )
-    tasks = [run_pool.RunTask(path, profile, seed) for seed in range(1, SEEDS + 1) for profile in STUDY_PROFILES]
+    tasks = run_pool.reported(
+        [run_pool.RunTask(path, profile, seed) for seed in range(1, SEEDS + 1) for profile in STUDY_PROFILES]
+    )
     with run_pool.RunPoolProgress(len(tasks)) as waiting:
         figures = run_pool.run_all(tasks, run_pool.cores(), waiting.done)
+    records = [one.pop(run_pool.RECORD) for one in figures]
     runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, figures, strict=True)]
-    comparison_table.print_comparison(with_unsupported(comparison.compare(runs, STUDY_PROFILES[0])), None, screen)
+    compared = with_unsupported(comparison.compare(runs, STUDY_PROFILES[0]))
+    comparison_table.print_comparison(compared, None, screen)
+    words = ["compare", str(path), "--profiles", ",".join(STUDY_PROFILES), "--seeds", str(SEEDS)]
+    write_report(report, words, records, compared, comparison_table.shown_metrics(compared))
+    screen.say(
+        literal(f"\nThe same with charts, every pod and the reason for its node: {report} (open it in a browser)")
+    )
 
 
 def compare(screen: Screen, scenario: Scenario, seed: int) -> None:

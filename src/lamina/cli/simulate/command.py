@@ -10,12 +10,14 @@ import msgspec
 from lamina.cli.options.cli_command import CliCommand
 from lamina.cli.options.shared_options import output_option
 from lamina.cli.options.standard_input import InputFile, OutputPath, ProfileName, is_copy, label
+from lamina.cli.report.report_file import report_option, report_path
 from lamina.cli.simulate.result_names import JOBS, MACHINES, SCHEDULE, SUMMARY, TRACE
 
 if TYPE_CHECKING:
     from lamina.cli.output.run_progress import RunProgress
     from lamina.cli.simulate.foreign_options import ForeignChoice
     from lamina.cli.simulate.live_view import LiveView
+    from lamina.cli.simulate.run_report import RunReport
     from lamina.simulator.run import Latency, SimulationResult
     from lamina.simulator.workloads import Scenario
 
@@ -25,6 +27,7 @@ Examples:
   lamina simulate examples/classic/scenario.yaml --profile kube-default --out /tmp/classic
   lamina simulate my.yaml --profile my-scheduler-config.yaml --seed 7 -o json
   lamina simulate examples/churn/scenario.yaml --live --latency 5ms --until 10m
+  lamina simulate examples/churn/scenario.yaml --report churn.html
   lamina simulate - --profile lamina-local < examples/founding/scenario.yaml
   lamina simulate my.yaml --scheduler kube-scheduler --decisions my.decisions --out /tmp/kube
   lamina simulate my.yaml --replay my.decisions --out /tmp/again
@@ -104,6 +107,7 @@ Examples:
     type=OutputPath(path_type=Path, file_okay=False),
     help=f"Folder for {TRACE}, {SUMMARY}, {JOBS}, {SCHEDULE} and {MACHINES}.",
 )
+@report_option("figures, charts, and every pod with the reason for its node")
 @click.option("--live", is_flag=True, help="Show figures during the run, if standard error is a terminal.")
 @click.option(
     "--live-always", is_flag=True, help="Show figures during the run even if standard error is not a terminal."
@@ -131,6 +135,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     until: str | None,
     latency: str,
     out: Path | None,
+    report: Path | None,
     live: bool,
     live_always: bool,
     detail: Any,
@@ -162,13 +167,19 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
 
         named = ForeignOptions(scheduler=scheduler_of(loaded, scenario))
         foreign = ForeignChoice(named, seed, costs, seed_given=True)
+    from lamina.cli.simulate.run_report import RunReport
+
     settings = {"seed": seed, "detail": detail, "latency": costs}
+    chosen = ["--scheduler", scheduler] if scheduler else ["--profile", profile] if profile else []
+    reported = RunReport(
+        report_path(report, out), ["simulate", label(ctx, str(scenario)), *chosen, "--seed", str(seed)]
+    )
     with _watching(loaded, live, live_always) as watching:
-        settings["observer"] = watching.observe
+        settings["observer"] = reported.beside(watching.observe)
         if foreign is not None:
-            figures, pod = _run_foreign(foreign, loaded, out, decisions, settings)
+            figures, pod = _run_foreign(foreign, loaded, out, decisions, settings, reported)
         else:
-            figures, pod = _run_profile(ctx, loaded, scenario, profile, out, settings)
+            figures, pod = _run_profile(ctx, loaded, scenario, profile, out, settings, reported)
     _print(figures, output, out, pod)
     if figures.get("stopped"):
         from lamina.simulator.decider import RunStoppedError
@@ -176,13 +187,14 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         raise RunStoppedError(figures["stopped"])
 
 
-def _run_profile(
+def _run_profile(  # noqa: PLR0913, PLR0917 - the run's parts, each from an option
     ctx: click.Context,
     scenario: "Scenario",
     file: Path,
     profile: str | None,
     out: Path | None,
     settings: dict[str, Any],
+    reported: "RunReport",
 ) -> tuple[dict[str, Any], str]:
     """Run under a profile of Lamina's; return the summary and the pod to explain."""
     from lamina.cli.options.scenario_profile import chosen_for
@@ -197,11 +209,17 @@ def _run_profile(
         result = run(scenario, config, trace=files.trace, **settings)
         figures = summary(result)
         files.fill(result, scenario, figures)
+        reported.write(result, scenario, figures)
     return figures, _last_placed(result)
 
 
 def _run_foreign(
-    foreign: "ForeignChoice", scenario: "Scenario", out: Path | None, decisions: Path | None, settings: dict[str, Any]
+    foreign: "ForeignChoice",
+    scenario: "Scenario",
+    out: Path | None,
+    decisions: Path | None,
+    settings: dict[str, Any],
+    reported: "RunReport",
 ) -> tuple[dict[str, Any], str]:
     """Run under another scheduler, or repeat such a run; return the summary."""
     from lamina.cli.output.out_folder import OutFolder
@@ -216,6 +234,7 @@ def _run_foreign(
         result = run(scenario, decider=decider.make_decider, trace=files.trace, **settings)
         figures = {**summary(result), **decider.figures()}
         files.fill(result, scenario, figures, decider.notes)
+        reported.write(result, scenario, figures)
     return figures, ""
 
 

@@ -1,0 +1,1 @@
+"""``--report`` of `lamina simulate` and `lamina compare`."""
