@@ -13,8 +13,8 @@ import numpy as np
 from lamina.model.pod import Pod
 from lamina.scheduling.loop.extender_core import Rows
 from lamina.scheduling.state.columns import NodeColumns
+from lamina.services.extender.name_roster import NameRoster, Places
 from lamina.serving.request import Body
-from lamina.wire.extender.name_roster import NameRoster, Places
 from lamina.wire.extender.plain_request import recognize_request
 
 PodLookup = Callable[[str, str, str], Pod | None]
