@@ -385,7 +385,10 @@ def tell_layers(bed: Testbed, nodes: int, told: int = 0) -> None:
         report["metadata"] = {"name": report["metadata"]["name"]}
         report["status"]["nodeUID"] = ""
         report["status"]["renewSeconds"] = 0
-        report["status"]["images"] = report["status"]["images"][:HELD]
+        # Reports list images by digest. Cut off, the same digests would be missing on every node, and their names unknown.
+        listed = report["status"]["images"]
+        kept = random.Random(report["metadata"]["name"]).sample(range(len(listed)), min(HELD, len(listed)))
+        report["status"]["images"] = [listed[place] for place in sorted(kept)]
     in_parallel(bed, [("POST", f"{root}/nodelayers", report, "") for report in reports])
     statuses = [
         ("PATCH", f"{root}/nodelayers/{report['metadata']['name']}/status", {"status": report["status"]}, "")

@@ -75,12 +75,18 @@ def null_beside(log: Path) -> Iterator[Beside]:
 
 
 @contextmanager
-def beside(bed: Testbed, agents: str, log: Path, words: Sequence[str] = ()) -> Iterator[Beside]:
-    """Run an extender until the block ends; it has synced with the cluster when the block begins."""
+def beside(bed: Testbed, agents: str, log: Path, words: Sequence[str] = (), *, python: str = "") -> Iterator[Beside]:
+    """
+    Run an extender until the block ends; it has synced with the cluster when the block begins.
+
+    *python* is the interpreter that has the Lamina to run; this one if it is empty.
+    """
     command = lamina(
         "extender", "--agents", agents, "--kubeconfig", str(bed.kubeconfig(SCHEDULER)), "--listen", f"{LOOPBACK}:0",
         "--no-registries", *words,
     )  # fmt: skip
+    if python:
+        command[0] = python
     with running(command, log) as process:
         process.wait(lambda: bool(process.said("serving scheduling agents")), READY_WITHIN)
         port = int(process.said("serving scheduling agents").split("at=http://")[1].split()[0].rpartition(":")[2])

@@ -8,7 +8,7 @@ a null extender, a process that reads no request and answers `[]`, which shows t
 with `lamina extender --agents layers` called for scores by names (nodeCacheCapable, no filter verb, default sampling:
 420 of 1,000 and 500 of 5,000 nodes). An extender runs only in its own trials and is synced before they begin. Losses
 are computed within each round; the result is their median. `throughput_loss` is relative to the defaults, `asking_loss`
-and `beyond_batching` to batching off, `beyond_asking` to the null extender. API server, etcd, scheduler, extender and
+and `beyond_batching` to batching off, `loss_vs_null` to the null extender. API server, etcd, scheduler, extender and
 this benchmark share the machine's cores.
 
 The extender's cost per pod is its whole CPU time from the first bind to the last: requests, and the watch events of
@@ -16,7 +16,9 @@ every pod. `null_cpu_us_per_pod` is the cost of the null extender. `extender_cpu
 creation and deletion of the same pods.
 
 LAMINA_QUICK=1 runs one round on 200 nodes; LAMINA_ROUNDS=N changes the number of rounds; LAMINA_ALL_NODES=1 sets
-`percentageOfNodesToScore: 100` for all, as is printed for `layers`.
+`percentageOfNodesToScore: 100` for all, as is printed for `layers`. LAMINA_BEFORE=PYTHON adds a trial of the extender
+that this interpreter has installed, for figures before and after a change in the same rounds. LAMINA_NODES=N measures
+N nodes only.
 """
 
 import json
@@ -40,9 +42,11 @@ SUMMARY: Final = "kube-scheduler alone and with the extender: pods bound per sec
 CRDS: Final = Path(__file__).resolve().parent.parent / "deploy" / "crds"
 SEED: Final = 5
 PODS: Final = 1_000
-ROUNDS: Final = int(os.environ.get("LAMINA_ROUNDS", "5"))
+ROUNDS: Final = int(os.environ.get("LAMINA_ROUNDS", "7"))
 ALL_NODES: Final = bool(os.environ.get("LAMINA_ALL_NODES"))
-GOALS: Final = {"beyond_batching_goal": 0.15, "extender_cpu_us_per_pod_goal": 150}
+BEFORE: Final = os.environ.get("LAMINA_BEFORE", "")
+"""Python interpreter with the version to compare with."""
+GOALS: Final = {"loss_vs_null_goal": 0.12, "extender_cpu_us_per_pod_goal": 650}
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -58,6 +62,8 @@ class Round(msgspec.Struct, frozen=True):
     """CPU time of the extender per pod in microseconds, from before its creation until after its deletion."""
     answered: float
     """Requests that the extender answered."""
+    before: Trial | None = None
+    """With the extender of `BEFORE`."""
 
 
 class Series:
@@ -83,7 +89,7 @@ class Series:
     def _round(self, pods: int) -> Round:
         found: dict[str, Trial] = {}
         cost = answered = 0.0
-        kinds = ["stock", "batching off", "null", "extender"]
+        kinds = ["stock", "batching off", "null", "extender", *(["before"] if BEFORE else [])]
         self._rng.shuffle(kinds)
         for kind in kinds:
             log = self._folder / f"extender-{self._trials}.log"
@@ -92,6 +98,12 @@ class Series:
                     asked = (null.entry("null"),)
                     found[kind] = self._trial(
                         Contender(KUBE, all_nodes=ALL_NODES, extenders=asked), pods, null.process.pid
+                    )
+            elif kind == "before":
+                with beside(self._bed, "layers", log, python=BEFORE) as extender:
+                    asked = (extender.entry("layers"),)
+                    found[kind] = self._trial(
+                        Contender(KUBE, all_nodes=ALL_NODES, extenders=asked), pods, extender.process.pid
                     )
             elif kind == "extender":
                 with beside(self._bed, "layers", log) as extender:
@@ -113,7 +125,14 @@ class Series:
                 flush=True,
             )
         return Round(
-            self.nodes, found["stock"], found["batching off"], found["null"], found["extender"], cost, answered
+            self.nodes,
+            found["stock"],
+            found["batching off"],
+            found["null"],
+            found["extender"],
+            cost,
+            answered,
+            found.get("before"),
         )
 
     def _trial(self, contender: Contender, pods: int, beside: int = 0) -> Trial:
@@ -128,13 +147,22 @@ def summary(rounds: Sequence[Round], suffix: str = "") -> dict[str, Any]:
         "batching_off_loss": [1 - one.batching_off.pods_per_second / one.stock.pods_per_second for one in rounds],
         "asking_loss": [1 - one.asking.pods_per_second / one.batching_off.pods_per_second for one in rounds],
         "beyond_batching": [1 - one.extended.pods_per_second / one.batching_off.pods_per_second for one in rounds],
-        "beyond_asking": [1 - one.extended.pods_per_second / one.asking.pods_per_second for one in rounds],
+        "loss_vs_null": [1 - one.extended.pods_per_second / one.asking.pods_per_second for one in rounds],
     }
+    compared = [(one.before, one) for one in rounds if one.before is not None]
+    if compared:
+        losses["before_loss_vs_null"] = [
+            1 - before.pods_per_second / one.asking.pods_per_second for before, one in compared
+        ]
     found: dict[str, Any] = {f"rounds{suffix}": len(rounds)}
+    if compared:
+        found[f"before_cpu_us_per_pod{suffix}"] = round(statistics.median(one.beside_us for one, _ in compared), 1)
     for name, each in losses.items():
         found[f"{name}{suffix}"] = round(statistics.median(each), 3)
         found[f"{name}{suffix}_spread"] = [round(min(each), 3), round(max(each), 3)]
     found[f"extender_cpu_us_per_pod{suffix}"] = round(statistics.median(one.extended.beside_us for one in rounds), 1)
+    costs = [one.extended.beside_us for one in rounds]
+    found[f"extender_cpu_us_per_pod{suffix}_spread"] = [round(min(costs), 1), round(max(costs), 1)]
     found[f"null_cpu_us_per_pod{suffix}"] = round(statistics.median(one.asking.beside_us for one in rounds), 1)
     found[f"extender_cpu_us_in_all{suffix}"] = round(statistics.median(one.in_all_us for one in rounds), 1)
     for kind in ("stock", "batching_off", "asking", "extended"):
@@ -155,6 +183,9 @@ def main() -> dict[str, object]:
         if os.environ.get("LAMINA_QUICK"):
             series.grow(200)
             return {"nodes": 200, **summary(series.rounds(1, 200))}
+        if only := int(os.environ.get("LAMINA_NODES", "0")):
+            series.grow(only)
+            return {"nodes": only, **summary(series.rounds(ROUNDS, PODS)), **GOALS}
         series.grow(1_000)
         small = series.rounds(ROUNDS, PODS)
         series.grow(5_000)

@@ -247,8 +247,8 @@ def test_losses_to_an_extender_are_taken_within_each_round(benchmark):
         "batching_off_loss_x": 0.0,
         "asking_loss_x": 0.2,
         "beyond_batching_x": 0.4,
-        "beyond_asking_x": 0.2,
-        "beyond_asking_x_spread": [0.0, 0.25],
+        "loss_vs_null_x": 0.2,
+        "loss_vs_null_x_spread": [0.0, 0.25],
         "extender_cpu_us_in_all_x": 9.0,
     }.items() <= found.items()
 

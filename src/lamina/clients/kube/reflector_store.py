@@ -99,6 +99,11 @@ class ReflectorStore(Generic[T]):
         held = self._held.get(name)
         return held.version if held is not None else ""
 
+    def find(self, name: str, uid: str, version: str) -> T | None:
+        """Return an object if exactly this version of it is stored."""
+        held = self._held.get(name)
+        return held.item if held is not None and held.uid == uid and held.version == version else None
+
     def begin(self, *, trusting: bool = True) -> None:
         """
         Start a list.

@@ -161,14 +161,9 @@ class ExtenderCore:
         rows = self._rows(names)
         if not len(rows):
             return []
-        asked = self.priorities[verb]
         known = rows >= 0
         complete = not self.unknown
-        try:
-            scores = self._scores(asked, pod, rows if complete else rows[known])
-            levels: Ints | None = None if scores is None else asked.levels.take(scores)
-        except Exception as error:
-            raise AgentError(f"priority {verb!r} raised {type(error).__name__}: {error}") from error
+        levels = self._levels(verb, pod, rows if complete else rows[known])
         if levels is None:
             return [0] * len(rows)
         if not complete:
@@ -178,6 +173,19 @@ class ExtenderCore:
             levels = every
         answer: list[int] = levels.tolist()
         return answer
+
+    def prioritize_rows(self, verb: str, pod: Pod, rows: Rows) -> Ints | None:
+        """Return a level from 0 to 10 for each row of a known node; None if the plugin returns SKIP."""
+        self.unknown = 0
+        return self._levels(verb, pod, rows)
+
+    def _levels(self, verb: str, pod: Pod, rows: Rows) -> Ints | None:
+        asked = self.priorities[verb]
+        try:
+            scores = self._scores(asked, pod, rows)
+            return None if scores is None else asked.levels.take(scores)
+        except Exception as error:
+            raise AgentError(f"priority {verb!r} raised {type(error).__name__}: {error}") from error
 
     def _scores(self, asked: ExtenderVerb[ScorePart], pod: Pod, rows: Rows) -> Ints | None:
         """Return scores from 0 to 100 for each row; None if the plugin returns SKIP."""

@@ -100,6 +100,8 @@ class NodeColumns:
         """Increases when rows are added; arrays derived from the columns are then outdated."""
         self.capacity = 0
         """Increases when a node's allocatable resources change, or whether it accepts pods."""
+        self.naming = 0
+        """Increases when a node joins or leaves."""
         self.rows: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.images = ImageNames()
@@ -226,6 +228,7 @@ class NodeColumns:
             self.structure += 1
             self.nodes.append(node)
         self.rows[node.name] = row
+        self.naming += 1
         self.count += 1
         self.alive[row] = True
         self._allocate(row, node)
@@ -240,6 +243,7 @@ class NodeColumns:
     def remove(self, name: str) -> int:
         """Remove a node; return its former row. The caller must `vacate` its pods first."""
         row = self.rows.pop(name)
+        self.naming += 1
         self.count -= 1
         self.capacity += 1
         self.nodes[row] = None

@@ -19,6 +19,7 @@ from lamina.scheduling.loop.extender_core import AgentError, ExtenderCore
 from lamina.scheduling.loop.extender_core import NodeVictims as Candidate
 from lamina.services.extender.bypass_detector import BypassDetector
 from lamina.services.extender.configuration import ReplyMode as How
+from lamina.services.extender.request_recognizer import PodLookup, RequestRecognizer, no_pod
 from lamina.services.log_lines import verbose
 from lamina.serving.request import Body
 from lamina.serving.response import HttpResponse, text_response
@@ -43,6 +44,8 @@ MOST_NODES: Final = 40_000
 MOST_NAMED: Final = 100
 """Nodes in an answer that names only the best; kube-scheduler never compares fewer."""
 NO_BINDING: Final = "this extender does not bind pods; remove bindVerb from the scheduler's configuration"
+NO_SCORES: Final = b"[]"
+"""The same score for every node."""
 NOTHING: Final = "neutral"
 """Logged for a neutral answer."""
 PREDICATES: Final = "/scheduler/predicates/"
@@ -68,7 +71,7 @@ class HandlerMetrics(Protocol):
 class Handlers:
     """Handles requests with an `ExtenderCore`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of an extender, and what differs between its modes
         self,
         core: ExtenderCore,
         metrics: HandlerMetrics,
@@ -77,8 +80,13 @@ class Handlers:
         *,
         reply: How = "sparse",
         from_bodies: bool = False,
+        pods: PodLookup = no_pod,
     ) -> None:
-        """Answer from *core* once *ready* returns true; with *from_bodies*, all nodes come from the requests."""
+        """
+        Answer from *core* once *ready* returns true; with *from_bodies*, all nodes come from the requests.
+
+        *pods* returns a pod that is known in exactly the version of a request.
+        """
         self._core = core
         self._metrics = metrics
         self._bypass_detector = bypass_detector
@@ -86,6 +94,7 @@ class Handlers:
         self._sparse = reply != "full"
         self._most = MOST_NAMED if reply == "best" else 0
         self._from_bodies = from_bodies
+        self._recognizer = RequestRecognizer(core.cluster.columns, pods)
         self._warned = False
         self._known_nodes: OrderedDict[str, None] = OrderedDict()
         """Nodes known from requests, least recently requested first."""
@@ -133,6 +142,9 @@ class Handlers:
     def priority(self, verb: str, body: Body) -> HttpResponse:
         """Return a score for each node."""
         name = f"priorities/{verb}"
+        recognized = self._recognized_priority(verb, name, body)
+        if recognized is not None:
+            return recognized
         try:
             asked = decode_extender_args(body)
         except WireError as error:
@@ -156,6 +168,26 @@ class Handlers:
             turn=crc32(asked.pod.uid.encode()) if self._most else 0,
         )
         return HttpResponse(pieces=(text,), unread=unread)
+
+    def _recognized_priority(self, verb: str, name: str, body: Body) -> HttpResponse | None:
+        """Answer a request in kube-scheduler's form about a known pod and known nodes, without decoding it."""
+        if not self._sparse or self._most or verbose(ANSWERS) or not self._ready():
+            return None
+        asked = self._recognizer.recognize(body)
+        if asked is None:
+            return None
+        unread: Callable[[], None] | None = None
+        text: bytes | None = NO_SCORES
+        try:
+            levels = self._core.prioritize_rows(verb, asked.pod, asked.rows)
+            if levels is not None:
+                text = asked.roster.encode(asked.places, levels)
+            if text is None:
+                return None
+            unread = self._answered(name, asked.pod)
+        except AgentError as error:
+            self._agent_failed(name, error)
+        return HttpResponse(pieces=(text or NO_SCORES,), unread=unread)
 
     def preemption(self, verb: str, body: Body) -> HttpResponse:
         """Return the nodes on which a preemption would help the pod."""

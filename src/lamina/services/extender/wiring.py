@@ -22,6 +22,7 @@ from lamina.clients.oci.registry_config import RegistryConfig
 from lamina.clients.oci.resolver import RegistryResolver
 from lamina.model.duration import seconds
 from lamina.model.node import Node
+from lamina.model.pod import Pod
 from lamina.scheduling.contract.plugin_registry import PluginClass
 from lamina.scheduling.contract.points import Reads
 from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
@@ -44,6 +45,7 @@ from lamina.services.informers.pull_secrets import PullSecrets
 from lamina.services.informers.usage.usage_poller import UsagePoller
 from lamina.services.informers.usage.usage_settings import open_source
 from lamina.services.informers.usage.usage_source import UsageSource
+from lamina.services.informers.watched_resources import PODS
 from lamina.serving.endpoints import ServiceEndpoints
 from lamina.serving.http_server import HttpServer
 from lamina.serving.server_limits import NoServerMetrics, ServerLimits
@@ -117,6 +119,7 @@ class ExtenderService:
             self._sync.ready,
             reply=settings.reply,
             from_bodies=options.access is None,
+            pods=self._known_pod,
         )
         endpoints = ServiceEndpoints(
             unsynced=self._sync.unsynced,
@@ -166,6 +169,13 @@ class ExtenderService:
         if settings is None or self._source is None:
             return None
         return UsagePoller(self._source, seconds(settings.every), self.event_queue, self.nodes, self.clock)
+
+    def _known_pod(self, name: str, uid: str, version: str) -> Pod | None:
+        """Return a pod if its watch has decoded exactly this version."""
+        if self.informers is None:
+            return None
+        found: Pod | None = self.informers.reflectors[PODS.resource.kind].store.find(name, uid, version)
+        return found
 
     def nodes(self) -> dict[str, Node]:
         """Return the known nodes by name."""

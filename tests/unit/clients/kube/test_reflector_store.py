@@ -50,6 +50,18 @@ def test_a_list_after_a_rewritten_history_trusts_no_version():
     assert ["put d/a=5", "put d/b=2"] == told.list(("a", 1, 5), ("b", 2, 2), trusting=False)
 
 
+def test_an_object_is_found_only_in_exactly_the_version_that_is_stored():
+    told = Told()
+    told.see("a", 4, 9, uid="u")
+
+    found = told.mirror.find("d/a", "u", "4")
+
+    assert found is not None
+    assert 9 == found.value
+    for name, uid, version in (("d/b", "u", "4"), ("d/a", "other", "4"), ("d/a", "u", "3"), ("d/a", "u", "")):
+        assert told.mirror.find(name, uid, version) is None
+
+
 def test_a_list_that_never_ends_removes_nothing():
     told = Told()
     told.list(("a", 1, 1), ("b", 2, 2))
