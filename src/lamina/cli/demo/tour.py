@@ -14,7 +14,7 @@ from lamina.cli.demo.picture import NodeContents, contents, picture
 from lamina.cli.explain.decision_table import headline, show_nodes
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.cli.output.command_name import command_name
-from lamina.cli.output.screen import Screen, literal
+from lamina.cli.output.screen import Screen
 from lamina.cli.report.report_file import write_report
 from lamina.evaluation import comparison
 from lamina.model.decision import Decision
@@ -172,9 +172,8 @@ def study(screen: Screen, path: Path, report: Path) -> None:
     comparison_table.print_comparison(compared, None, screen)
     words = ["compare", str(path), "--profiles", ",".join(STUDY_PROFILES), "--seeds", str(SEEDS)]
     write_report(report, words, records, compared, comparison_table.shown_metrics(compared))
-    screen.say(
-        literal(f"\nThe same with charts, every pod and the reason for its node: {report} (open it in a browser)")
-    )
+    screen.say("\nThe same with charts, every pod and the reason for its node; open it in a browser:")
+    screen.say_command(str(report))
 
 
 def compare(screen: Screen, scenario: Scenario, seed: int) -> None:

@@ -78,12 +78,11 @@
     });
   }
 
-  // A logarithmic axis of less than a decade gets round ticks of its own, because most of the usual ones have no label.
-  function ratioTicks(rows, count) {
+  // Ratios within a decade are drawn on a linear axis, because most ticks of a logarithmic one would have no label.
+  function ratioScale(rows, count) {
     const values = [1, ...rows.flatMap((one) => [one.low ?? one.ratio, one.ratio, one.high ?? one.ratio])];
     const low = Math.min(...values), high = Math.max(...values);
-    const ticks = high < 10 * low ? d3.ticks(low, high, count) : d3.scaleLog([low, high], [0, 1]).ticks(count);
-    return {ticks: ticks.includes(1) ? ticks : [...ticks, 1], tickFormat: (value) => String(Number(value.toPrecision(3)))};
+    return high < 10 * low ? {type: "linear", zero: false, nice: true, ticks: count} : {type: "log", tickFormat: "~g", ticks: count};
   }
 
   function ratios() {
@@ -92,8 +91,8 @@
     const figures = [...new Set(data.ratios.map((one) => one.figure))];
     const others = data.profiles.filter((one) => one !== data.baseline);
     show("ratios", {
-      height: 40 + (figures.length * (18 + 12 * others.length)), marginLeft: 10, marginRight: 30, color: colour,
-      x: {type: "log", label: `ratio to ${data.baseline}`, grid: true, ...ratioTicks(data.ratios, narrow ? 4 : 8)},
+      height: 60 + (figures.length * (18 + 12 * others.length)), marginLeft: 10, marginRight: 30, marginBottom: 45, color: colour,
+      x: {label: `ratio to ${data.baseline}`, grid: true, ...ratioScale(data.ratios, narrow ? 4 : 8)},
       y: {domain: others, axis: null}, fy: {domain: figures, label: null}, marginTop: 30,
       facet: {data: data.ratios, y: "figure", marginLeft: narrow ? 90 : 120, marginRight: narrow ? 96 : 130},
       marks: [
@@ -114,7 +113,7 @@
       show(name, {
         height: 60 + figures.length * 110, color: colour, marginLeft: 55, marginRight: 110, marginBottom: 45, grid: true,
         x: {type: "point", domain: [...new Set(rows.map((one) => one.level))], label: null},
-        y: {label: "ratio", type: "log", ...ratioTicks(rows, 4)}, fy: {domain: figures, label: null},
+        y: {label: "ratio", ...ratioScale(rows, 4)}, fy: {domain: figures, label: null},
         marks: [
           Plot.ruleY([1], {strokeDasharray: "4 3"}),
           Plot.line(rows, {fy: "figure", x: "level", y: "ratio", z: "profile", stroke: "profile"}),
