@@ -2,7 +2,7 @@
 The page of a report: one HTML file with its data, styles and scripts, which loads nothing.
 
 Text and tables are written here; the charts are drawn in the browser, from data in the page, with Observable Plot
-(docs/decisions/0037-reports-carry-their-plotting-library.md). The same input gives the same bytes.
+(docs/decisions/0036-reports-carry-their-plotting-library.md). The same input gives the same bytes.
 """
 
 import functools
