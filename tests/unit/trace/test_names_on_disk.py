@@ -38,6 +38,7 @@ def test_the_tags_of_events_are_these() -> None:
     tags = [
         "BindDone", "BindFailed", "EvictFailed", "ExtendersAnswered", "ImagesLearned", "LayersReported",
         "LayersWithdrawn", "NamespaceGone", "NamespaceSeen", "NodeGone", "NodeSeen", "ObjectGone", "ObjectSeen",
-        "PermitGiven", "PermitRefused", "PodGone", "PodSeen", "TellFailed", "TimePassed", "UsageReported", "WorkDone", "WorkFailed",
+        "PermitGiven", "PermitRefused", "PluginHistoryLoaded", "PodGone", "PodSeen", "TellFailed", "TimePassed", "UsageReported",
+        "WorkDone", "WorkFailed",
     ]  # fmt: skip
     assert tags == sorted(str(kind.__struct_config__.tag) for kind in events.Event.__args__)

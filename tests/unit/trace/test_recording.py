@@ -42,6 +42,7 @@ HAPPENED: list[Event] = [
     events.ImagesLearned((IMAGE,), 30.0),
     events.LayersReported(held("n1", IMAGE)),
     events.LayersWithdrawn("n1"),
+    events.PluginHistoryLoaded("QosAware", b"{}"),
     events.UsageReported((NodeUsage("n1", ResourceUsage(5.0), None, 0.0, 60.0),)),
     events.BindDone("p1"),
     events.BindFailed("p1", "conflict"),

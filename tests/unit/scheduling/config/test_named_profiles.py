@@ -144,7 +144,7 @@ def test_the_balanced_one_is_the_default():
         pytest.param(
             "xyz",
             "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, flow, lamina-images, gang, drf, easy, "
-            "conservative, kube-default, qos-measured and 9 more",
+            "conservative, kube-default, image-locality and 9 more",
             id="not at all",
         ),
     ],

@@ -20,7 +20,7 @@ from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.plugins.batch.backfill.args import NAME, BackfillArgs
 from lamina.scheduling.plugins.batch.backfill.conservative import schedule_conservative
 from lamina.scheduling.plugins.batch.backfill.easy import schedule_easy
-from lamina.scheduling.plugins.batch.backfill.running_pods import ClusterRoom, RunningPods
+from lamina.scheduling.plugins.batch.backfill.running_pods import ClusterRoom, RunningPodEnds
 from lamina.scheduling.plugins.batch.backfill.waiting_jobs import (
     AlikePods,
     ChosenRows,
@@ -65,7 +65,7 @@ class Backfill:
         """Follow the running pods that have a walltime."""
         self._args = args
         self._context = context
-        self._running = context.register(RunningPods())
+        self._running = context.register(RunningPodEnds())
         self._waiting = WaitingList()
         self._gangs = GangDirectory(context.objects)
         self._promises: dict[str, tuple[float, tuple[tuple[str, ...], ...]]] = {}

@@ -45,7 +45,7 @@ class ClusterRoom(msgspec.Struct, frozen=True):
     ends: PodEnds
 
 
-class RunningPods:
+class RunningPodEnds:
     """Placed pods with a walltime, by slot."""
 
     __slots__ = ("_begun", "_kinds", "_numbers", "_slots", "_spare", "_table", "_times")
@@ -108,7 +108,7 @@ class RunningPods:
             self._table[0] = FREE
         return True
 
-    def as_if(self, gone: Placements, there: Placements) -> "RunningPods":
+    def as_if(self, gone: Placements, there: Placements) -> "RunningPodEnds":
         """Return the fact unchanged: no filter reads it."""
         return self
 
