@@ -11,7 +11,7 @@ from lamina.cli.options.standard_input import OutputPath
 EXAMPLES: Final = """\b
 Examples:
   lamina evaluate examples/churn/study.yaml --out /tmp/study
-  lamina evaluate my-study.yaml --out /tmp/study --jobs 4   # continues a study that was interrupted
+  lamina evaluate examples/churn/study.yaml --out /tmp/study --jobs 4   # continues a study that was interrupted
 """
 
 
