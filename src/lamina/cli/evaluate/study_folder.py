@@ -22,7 +22,7 @@ from lamina.evaluation.report.study_page import study_page
 from lamina.evaluation.run_metrics import chosen
 from lamina.evaluation.study_results import digest, results_csv, study_results
 from lamina.model.errors import InputError, Mistake
-from lamina.simulator.studies.study_design import documents, written
+from lamina.simulator.studies.study_design import documents, moved, written
 from lamina.simulator.studies.study_file import StudyFile, read_study
 from lamina.trace.trace_writer import atomic_write
 
@@ -47,7 +47,7 @@ class StudyFolder:
         if mistakes:
             raise InputError(mistakes)
         self._version = metadata.version("lamina")
-        made = documents(study, file, scenario, folder / SCENARIOS)
+        made = documents(study, file, scenario)
         self._levels = [{name: written(value) for name, value in point.levels.items()} for point, _ in made]
         self._fingerprint = self._fingerprint_of(file, [document for _, document in made])
         self._claim(file)
@@ -59,7 +59,8 @@ class StudyFolder:
         for point, document in made:
             path = folder / SCENARIOS / f"{point.number:04}.yaml"
             # JSON is YAML, and reads back as the same values.
-            atomic_write(path, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+            content = msgspec.json.encode(moved(document, scenario.parent, folder / SCENARIOS))
+            atomic_write(path, msgspec.json.format(content, indent=2) + b"\n")
             scenario_for(path, 1, scenario.parent)
             self._add(point.number, path, file.parent, scenario.parent)
 
@@ -101,13 +102,11 @@ class StudyFolder:
                 self._point_of.append(number)
 
     def _fingerprint_of(self, file: Path, made: list[dict[str, Any]]) -> str:
-        """Return a digest of all that decides the figures, without included files and data."""
+        """Return a digest of all that decides the figures, without the content of included files and data."""
         self._name = self._study.name or file.stem
-        # Not part of it: names of files relative to this folder, which may be elsewhere the next time.
-        parts = [{**document, "include": None} for document in made]
         own = [_profile_file(name, file.parent) for name in self._study.profiles]
         texts = [Path(name).read_text(encoding="utf-8") for name in own if name]
-        whole = msgspec.json.encode([self._version, file.read_text(encoding="utf-8"), parts, texts])
+        whole = msgspec.json.encode([self._version, file.read_text(encoding="utf-8"), made, texts])
         return hashlib.sha256(whole).hexdigest()[:16]
 
     def _claim(self, file: Path) -> None:

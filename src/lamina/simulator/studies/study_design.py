@@ -63,12 +63,11 @@ def points(study: StudyFile) -> list[StudyPoint]:
     return [StudyPoint(number, dict(zip(levels, one, strict=True))) for number, one in enumerate(combined)]
 
 
-def documents(study: StudyFile, source: Path, scenario: Path, folder: Path) -> list[tuple[StudyPoint, dict[str, Any]]]:
+def documents(study: StudyFile, source: Path, scenario: Path) -> list[tuple[StudyPoint, dict[str, Any]]]:
     """
-    Return the scenario document of every point.
+    Return the scenario document of every point, with names of files relative to the scenario.
 
-    *source* is the study's file, for messages; *folder* is where the documents will be written, so names of included
-    files and catalogs are made relative to it. Raises InputError for fields that the scenario cannot have.
+    *source* is the study's file, for messages. Raises InputError for fields that the scenario cannot have.
     """
     try:
         text = scenario.read_text(encoding="utf-8")
@@ -79,7 +78,6 @@ def documents(study: StudyFile, source: Path, scenario: Path, folder: Path) -> l
     if not isinstance(base, dict):
         raise InputError.one(str(scenario), "is not a scenario: it has no fields")
     base.setdefault("name", scenario.stem)
-    _move_names(base, scenario.parent, folder)
     made, mistakes = [], []
     for point in points(study):
         document = msgspec.json.decode(msgspec.json.encode(base))
@@ -93,16 +91,18 @@ def documents(study: StudyFile, source: Path, scenario: Path, folder: Path) -> l
     return made
 
 
-def _move_names(document: dict[str, Any], before: Path, folder: Path) -> None:
-    """Rewrite the names of included files and of a catalog file for another folder."""
+def moved(document: dict[str, Any], before: Path, folder: Path) -> dict[str, Any]:
+    """Return a document with the names of included files and of a catalog file relative to another folder."""
 
-    def moved(name: str) -> str:
+    def renamed(name: str) -> str:
         return os.path.relpath(before / name, folder)
 
+    changes: dict[str, Any] = {}
     if isinstance(document.get("include"), list):
-        document["include"] = [moved(str(name)) for name in document["include"]]
+        changes["include"] = [renamed(str(name)) for name in document["include"]]
     if isinstance(document.get("catalog"), str):
-        document["catalog"] = moved(document["catalog"])
+        changes["catalog"] = renamed(document["catalog"])
+    return {**document, **changes}
 
 
 def _put(document: dict[str, Any], field: str, value: Any) -> str:

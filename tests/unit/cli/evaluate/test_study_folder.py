@@ -99,6 +99,29 @@ def test_results_of_another_study_are_not_continued(study, tmp_path):
         StudyFolder(study, tmp_path / "out")
 
 
+def test_a_study_with_catalog_files_continues_in_a_folder_that_was_moved(study, tmp_path):
+    beside = tmp_path / "data"
+    beside.mkdir()
+    for name in ("one", "two"):
+        (beside / f"{name}.jsonl").write_text('{"format":"lamina-catalog","version":1}\n', encoding="utf-8")
+    (tmp_path / "base.yaml").write_text(f"catalog: data/one.jsonl\n{SCENARIO}", encoding="utf-8")
+    levels = "[data/one.jsonl, data/two.jsonl]"
+    study.write_text(f"{STUDY}  catalog: {{field: catalog, values: {levels}}}\n", encoding="utf-8")
+    (tmp_path / "deeper").mkdir()
+
+    for out in (tmp_path / "out", tmp_path / "deeper" / "out"):
+        out.mkdir()
+        StudyFolder(study, out)
+    (tmp_path / "out").rename(tmp_path / "deeper" / "moved")
+    StudyFolder(study, tmp_path / "deeper" / "moved")
+
+    names = [
+        json.loads((tmp_path / "deeper" / "moved" / "scenarios" / f"000{point}.yaml").read_bytes())["catalog"]
+        for point in range(4)
+    ]
+    assert names == ["../../../data/one.jsonl", "../../../data/two.jsonl"] * 2
+
+
 def test_ratios_over_the_points_are_geometric_means(study, tmp_path):
     run(study, tmp_path / "out")
     summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.simulator.studies.study_design import documents, points
+from lamina.simulator.studies.study_design import documents, moved, points
 from lamina.simulator.studies.study_file import FactorEntry, StudyFile, read_study
 
 
@@ -45,7 +45,7 @@ def test_a_design_has_a_limit():
 def made(tmp_path: Path, base: str, **factors: Any) -> list[dict[str, Any]]:
     (tmp_path / "base.yaml").write_text(base, encoding="utf-8")
     study, source = a_study(**factors), tmp_path / "study.yaml"
-    return [one for _, one in documents(study, source, tmp_path / "base.yaml", tmp_path / "out" / "scenarios")]
+    return [one for _, one in documents(study, source, tmp_path / "base.yaml")]
 
 
 def test_a_level_replaces_the_field_in_a_list_or_adds_it(tmp_path):
@@ -64,9 +64,26 @@ def test_a_level_replaces_the_field_in_a_list_or_adds_it(tmp_path):
 
 def test_names_of_other_files_are_rewritten_for_the_new_folder(tmp_path):
     (document,) = made(tmp_path, "include: [more.yaml]\ncatalog: images.jsonl\n")
+    there = moved(document, tmp_path, tmp_path / "out" / "scenarios")
 
-    assert document["include"] == ["../../more.yaml"]
-    assert document["catalog"] == "../../images.jsonl"
+    assert (document["include"], document["catalog"]) == (["more.yaml"], "images.jsonl")
+    assert (there["include"], there["catalog"]) == (["../../more.yaml"], "../../images.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("field", "levels", "expected"),
+    [
+        pytest.param("catalog", ("a.jsonl", "sub/b.jsonl"), ["../../a.jsonl", "../../sub/b.jsonl"], id="catalog files"),
+        pytest.param(
+            "catalog", ("a.jsonl", {"generate": {}}), ["../../a.jsonl", {"generate": {}}], id="a file and parameters"
+        ),
+        pytest.param("include", (["a.yaml"], []), [["../../a.yaml"], []], id="included files"),
+    ],
+)
+def test_files_named_by_levels_are_relative_to_the_scenario(tmp_path, field, levels, expected):
+    found = made(tmp_path, "catalog: images.jsonl\n", files=(field, levels))
+
+    assert [moved(one, tmp_path, tmp_path / "out" / "scenarios")[field] for one in found] == expected
 
 
 @pytest.mark.parametrize(
