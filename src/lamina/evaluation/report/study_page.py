@@ -7,7 +7,7 @@ from typing import Any, Final
 from lamina.evaluation.report import html_tables
 from lamina.evaluation.report.report_page import document, figure, section
 from lamina.evaluation.run_metrics import metric_of
-from lamina.evaluation.study_results import OverallRatio, StudyResults, point_label
+from lamina.evaluation.study_results import OverallRatio, PointResult, StudyResults, point_label
 from lamina.model.plain import plural
 
 MOST_WEAK: Final = 50
@@ -90,10 +90,16 @@ SensitivityRow = tuple[str, str, str, float | None]
 
 
 def _sensitivity(results: StudyResults, factor: str, others: list[str]) -> list[SensitivityRow]:
-    levels = dict.fromkeys(point.levels[factor] for point in results.points)
+    # Only points whose other factors have the same levels at every level of this one: all of a full design, one of each
+    # level when one factor is changed at a time. Others would attribute the effect of another factor to this one.
+    beside: dict[str, dict[tuple[str, ...], PointResult]] = {}
+    for point in results.points:
+        others_there = tuple(level for name, level in point.levels.items() if name != factor)
+        beside.setdefault(point.levels[factor], {})[others_there] = point
+    shared = set.intersection(*map(set, beside.values()))
     rows: list[SensitivityRow] = []
-    for level in levels:
-        here = [point for point in results.points if point.levels[factor] == level]
+    for level, found in beside.items():
+        here = [point for others_there, point in found.items() if others_there in shared]
         for profile in others:
             for name in results.metrics:
                 against = [point.compared.row(profile, name).against for point in here]
@@ -110,7 +116,11 @@ def _factors(results: StudyResults, sensitivity: dict[str, list[SensitivityRow]]
         told = [[level, profile, name, _written(ratio)] for level, profile, name, ratio in rows]
         table = html_tables.table([factor, "profile", "figure", "mean ratio"], told, f"Ratios by {factor}")
         shown.append(
-            figure(f"sensitivity-{number}", f"Mean ratio to {results.baseline} at each level of {factor}.", table)
+            figure(
+                f"sensitivity-{number}",
+                f"Mean ratio to {results.baseline} at each level of {factor}, the other factors being equal.",
+                table,
+            )
         )
     return "".join(shown)
 
