@@ -26,7 +26,7 @@ class PageSource(Protocol):
     """A place where the page is read."""
 
     def read(self, path: str) -> bytes:
-        """Return one of the page's forms. Raises InputError."""
+        """Return one of the page's forms. Raises LaminaError."""
 
 
 class UrlPage:
@@ -69,16 +69,14 @@ class PodPage:
 
     async def _read(self, path: str) -> bytes:
         client = KubeClient(self._access, connections=1)
-        pods = f"/api/v1/namespaces/{self._namespace}/pods"
+        pods, pod = f"/api/v1/namespaces/{self._namespace}/pods", self._pod
         try:
-            if not self._pod:
-                self._pod = await self._find(client, pods)
-            target = f"{pods}/{self._pod}:{self._port}/proxy{path}"
+            # Searched at every read: a restarted scheduler is another pod.
+            pod = pod or await self._find(client, pods)
+            target = f"{pods}/{pod}:{self._port}/proxy{path}"
             return await client.request("GET", target, timeout=TIMEOUT, limit=LARGEST)
         except ApiError as error:
-            raise InputError.one(
-                "--pod", f"{self._namespace}/{self._pod or '?'}: {error}{self._hint(error)}"
-            ) from error
+            raise InputError.one("--pod", f"{self._namespace}/{pod or '?'}: {error}{self._hint(error)}") from error
         finally:
             await client.close()
 

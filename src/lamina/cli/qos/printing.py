@@ -9,13 +9,13 @@ import msgspec
 from lamina.cli.options.shared_options import print_data
 from lamina.cli.output.screen import Screen
 from lamina.cli.qos.page_source import PageSource
-from lamina.model.errors import InputError
+from lamina.model.errors import InputError, LaminaError
 
 CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def print_once(source: PageSource, path: str, output: str) -> None:
-    """Print the page. Raises InputError if it cannot be read."""
+    """Print the page. Raises LaminaError if it cannot be read."""
     body = source.read(path)
     if output == "table":
         click.echo(_printable(body.decode(errors="replace")), nl=False)
@@ -35,8 +35,8 @@ def print_repeatedly(source: PageSource, path: str, output: str, every: float) -
             click.echo(CLEAR, nl=False)
         try:
             print_once(source, path, output)
-        except InputError as error:
-            # A scheduler that is restarted answers again soon.
+        except LaminaError as error:
+            # A scheduler or API server that is restarted answers again soon.
             click.echo(str(error), err=True)
         if not terminal:
             click.echo()

@@ -12,6 +12,7 @@ from lamina.cli.main import run
 from lamina.cli.qos import page_source
 from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.clients.service_endpoint import EndpointError
+from lamina.wire.errors import WireError
 
 TABLE = "          CONTROLLER    QOS/SLO\n                gold  1.00/1.00\n"
 PAGES = {"/controllers": TABLE.encode(), "/replicas": b"replicas\n", "/qos.json": b'{"at":5.0,"controllers":[]}'}
@@ -198,6 +199,36 @@ def test_a_cluster_without_the_scheduler_is_one_line(monkeypatch, capsys, cluste
 
     assert 2 == lamina(monkeypatch, "--context", "c")
     assert "there is no running pod in lamina-system" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("during", "said"),
+    [
+        pytest.param(ApiError("GET pods/proxy", 404, "NotFound", "no"), "lamina-scheduler-1: GET", id="no such pod"),
+        pytest.param(UnreachableError("GET pods/proxy", "refused"), "GET pods/proxy: refused", id="no API server"),
+        pytest.param(WireError("PodList", "cut off"), "cannot read PodList: cut off", id="a broken list"),
+    ],
+)
+def test_watching_through_the_proxy_goes_on_with_the_pod_of_a_restarted_scheduler(
+    monkeypatch, capsys, cluster, during, said
+):
+    changes: Iterator[tuple[tuple[str, ...], Exception | None] | None] = iter(
+        [(("lamina-scheduler-1",), during), (("lamina-scheduler-3",), None), None]
+    )
+
+    def pause(_: float) -> None:
+        change = next(changes)
+        if change is None:
+            raise KeyboardInterrupt
+        cluster.pods, cluster.problem = change
+
+    monkeypatch.setattr("lamina.cli.qos.printing.time.sleep", pause)
+
+    assert 130 == lamina(monkeypatch, "--context", "c", "--watch")
+    shown = capsys.readouterr()
+    assert f"{TABLE}\n\n{TABLE}\n" == shown.out
+    assert said in shown.err.splitlines()[0]
+    assert f"{PODS}/lamina-scheduler-3:10000/proxy/controllers" == cluster.asked[-1]
 
 
 @pytest.mark.parametrize(
