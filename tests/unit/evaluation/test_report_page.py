@@ -5,12 +5,13 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import msgspec
 import pytest
 
 from lamina.evaluation.comparison import ProfileComparison, Run, compare
 from lamina.evaluation.report.decision_reasons import reasons
 from lamina.evaluation.report.report_page import ReportNotes, report_page
-from lamina.evaluation.report.run_record import HeldChange, LayerColumn, PodTimes, RunRecord, RunSeries
+from lamina.evaluation.report.run_record import POINTS, HeldChange, LayerColumn, PodTimes, RunRecord, RunSeries
 from lamina.evaluation.report.weak_points import weak_points
 from lamina.evaluation.run_metrics import METRICS
 from lamina.model.decision import Decision, NodeVerdict, PluginScore
@@ -145,6 +146,27 @@ def test_names_are_text_and_nothing_else():
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
     assert data is not None
     assert json.loads(data[1])["profiles"] == [NASTY, "other"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "kept"),
+    [
+        pytest.param(1, [float(second) for second in range(1, POINTS + 1)], id="one seed: all"),
+        pytest.param(4, [float(second) for second in range(4, 4 * POINTS + 1, 4)], id="four seeds: every fourth"),
+    ],
+)
+def test_the_data_of_start_times_does_not_grow_with_the_seeds(seeds, kept):
+    records = [
+        msgspec.structs.replace(
+            a_record("base", seed), start_quantiles=tuple(float(seed + seeds * step) for step in range(POINTS))
+        )
+        for seed in range(1, seeds + 1)
+    ]
+    page = report_page(records, compared("base", seeds=seeds), SHOWN, ABOUT).decode()
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
+
+    assert data is not None
+    assert json.loads(data[1])["starts"] == {"base": kept}
 
 
 def test_the_same_runs_give_the_same_bytes():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lamina.evaluation.report.run_record import CHANGES, LAYERS, NODES, PODS, HeldChange
+from lamina.evaluation.report.run_record import CHANGES, LAYERS, NODES, PODS, UNPLACED, HeldChange
 from lamina.evaluation.report.run_recorder import RunRecorder
 from lamina.model.resources import CPU
 from lamina.trace.trace_records import (
@@ -152,6 +152,22 @@ def test_runs_that_share_a_report_share_its_room():
     rows = [a_row(f"p{number}") for number in range(PODS)]
 
     assert len(recorded(*joined()).finish(a_summary(), rows, SIZES, share=3).pods) == PODS // 3
+
+
+@pytest.mark.parametrize(
+    ("share", "placed", "unplaced"),
+    [
+        pytest.param(1, PODS - UNPLACED, UNPLACED, id="room for all without a node"),
+        pytest.param(PODS // 20, 10, 10, id="less room than that"),
+        pytest.param(PODS, 1, 0, id="room for one"),
+        pytest.param(PODS + 1, 0, 0, id="no room"),
+    ],
+)
+def test_pods_without_a_node_take_at_most_half_of_the_room(share, placed, unplaced):
+    rows = [a_row(f"p{number}", "n1" if number % 2 else "") for number in range(2 * PODS)]
+    nodes = [pod.node for pod in recorded(*joined()).finish(a_summary(), rows, SIZES, share=share).pods]
+
+    assert (nodes.count("n1"), nodes.count("")) == (placed, unplaced)
 
 
 def test_the_map_is_bounded_and_says_where_it_ends():

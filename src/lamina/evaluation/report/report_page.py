@@ -15,7 +15,7 @@ import msgspec
 
 from lamina.evaluation.comparison import ProfileComparison
 from lamina.evaluation.report import html_tables
-from lamina.evaluation.report.run_record import RunRecord
+from lamina.evaluation.report.run_record import RunRecord, quantiles
 from lamina.evaluation.report.weak_points import weak_points
 from lamina.evaluation.run_metrics import metric_of
 from lamina.model.plain import plural
@@ -264,7 +264,7 @@ def _data(
         "profiles": compared.profiles,
         "baseline": compared.baseline,
         "ratios": ratios,
-        "starts": html_tables.pooled_starts(runs),
+        "starts": {profile: quantiles(values) for profile, values in html_tables.pooled_starts(runs).items()},
         "lines": [{"profile": run.profile, "seed": run.seed, "series": run.series} for run in drawn],
         "runs": [
             {"nodes": run.nodes, "pods": run.pods, "seconds": run.seconds, "layers": run.layers, "changes": run.changes}

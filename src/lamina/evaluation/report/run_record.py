@@ -5,6 +5,7 @@ What a report needs to know about one run: series over time, pods with the parts
 process. Figures are complete; pods and layers are those of the first nodes of the run (`NODES`, `PODS`, `LAYERS`).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -121,3 +122,11 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Number of layers that the recorded nodes ever held."""
     changes_until: float | None = None
     """Time at which the recorded changes end too early; None if they are complete."""
+
+
+def quantiles(ascending: Sequence[float]) -> Sequence[float]:
+    """Return the values at `POINTS` equally spaced nearest ranks, or all of them if there are fewer."""
+    count = len(ascending)
+    if count <= POINTS:
+        return ascending
+    return [ascending[-(-index * count // POINTS) - 1] for index in range(1, POINTS + 1)]

@@ -25,6 +25,7 @@ from lamina.evaluation.report.run_record import (
     PodTimes,
     RunRecord,
     RunSeries,
+    quantiles,
 )
 from lamina.model.resources import CPU
 from lamina.trace.trace_records import (
@@ -117,7 +118,7 @@ class RunRecorder:
             scenario=summary["scenario"],
             seconds=end,
             series=self._series(end),
-            start_quantiles=_quantiles(starts),
+            start_quantiles=tuple(map(_rounded, quantiles(starts))),
             started=len(starts),
             all_nodes=len(self._nodes),
             all_pods=len(rows),
@@ -250,7 +251,7 @@ def short(digest: str) -> str:
 
 def _chosen(pods: list[PodTimes], nodes: list[str], most: int) -> tuple[list[PodTimes], int]:
     """Return the pods of the first nodes, as many as there is room for, some without a node, and the number of nodes."""
-    unplaced = [pod for pod in pods if not pod.node][:UNPLACED]
+    unplaced = [pod for pod in pods if not pod.node][: min(UNPLACED, most // 2)]
     room = most - len(unplaced)
     count = dict.fromkeys(nodes, 0)
     for pod in pods:
@@ -264,13 +265,6 @@ def _chosen(pods: list[PodTimes], nodes: list[str], most: int) -> tuple[list[Pod
     names = set(nodes[:kept])
     placed = [pod for pod in pods if pod.node in names][:room]
     return sorted([*placed, *unplaced], key=lambda pod: (pod.arrived, pod.pod)), kept
-
-
-def _quantiles(values: list[float]) -> tuple[float, ...]:
-    """Return the values at equally spaced nearest ranks, or all of them if there are few."""
-    if len(values) > POINTS:
-        values = [values[math.ceil(index * len(values) / POINTS) - 1] for index in range(1, POINTS + 1)]
-    return tuple(map(_rounded, values))
 
 
 def _rounded(seconds: float | None) -> float:
