@@ -146,6 +146,7 @@ def test_profiles_with_different_arguments_are_refused():
         ({"window": "99999h"}, "window: '99999h' is too long"),
         ({"acceptablePreemptionOverhead": 2}, "acceptablePreemptionOverhead"),
         ({"slo": -0.1}, "slo"),
+        ({"importance": 1e13}, "importance"),
         ({"mode": "best"}, "mode"),
         ({"measuring": "sum"}, "measuring"),
         ({"runningFrom": "scheduled"}, "runningFrom"),
