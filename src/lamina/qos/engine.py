@@ -122,6 +122,9 @@ class QosEngine:
                 record.advance(self.now)
                 self._changed.add(record.key)
                 self._drop_rows(record.end_missing(self.now))
+        for key, record in reversed(self._records.items()):
+            if not record.pods:  # The last ones of a summary have had none for longest.
+                self._idle.setdefault(key, self.now)
 
     def _zero(self) -> float:
         return 0.0 if self.origin is None else self.origin
@@ -290,7 +293,6 @@ class QosEngine:
         self.notes.adopted_at = summary.at
         for each in summary.controllers:
             self._insert(adopted_controller(each, self.settings.window, self.now, written_at))
-            self._idle[each.key] = self.now
 
     def _insert(self, record: ControllerRecord) -> None:
         self._records[record.key] = record

@@ -80,12 +80,12 @@ class OwnerDirectory:
         Return the topmost owner of a pod; the pod itself if it has none.
 
         The topmost owner that states a number of replicas decides about the number: during a rolling update this is
-        the Deployment, not one of its ReplicaSets.
+        the Deployment, not one of its ReplicaSets. If the owner of a ReplicaSet is not known, no number is.
         """
         if pod.owner is None:
             return ControllerFacts(ControllerKey(pod.namespace, BARE_POD, pod.name), 1, None, of_job=False, owned=False)
         replicas = completions = None
-        of_job = False
+        of_job, below = False, ""
         owner: Owner | None = pod.owner
         key = ControllerKey(pod.namespace, pod.owner.kind, pod.owner.name)
         for _ in range(MOST_OWNERS):
@@ -99,7 +99,9 @@ class OwnerDirectory:
                 # The Deployment can be known although its ReplicaSet is not.
                 facts = self.find(key)
             if facts is None:
+                replicas = None if below == REPLICA_SET else replicas
                 break
+            below = facts.kind
             replicas = facts.replicas if facts.replicas is not None else replicas
             completions = facts.completions if facts.completions is not None else completions
             owner = facts.owner

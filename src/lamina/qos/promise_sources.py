@@ -29,6 +29,10 @@ OVERHEAD: Final = "acceptablePreemptionOverhead"
 ANNOTATIONS: Final = frozenset({CONTROLLER, SLO, MEASURING, OVERHEAD})
 """Annotations of pods that are read; namespaces can have the SLO as well."""
 NAMESPACE_IMPORTANCE: Final = "lamina.dev/importance"
+MOST_IMPORTANT: Final = 1e12
+"""Largest importance; the smallest is its negative."""
+LONGEST_NAME: Final = 253
+"""Most characters of a controller's name, as of names in the API."""
 APPROACHES: Final = ", ".join(QosApproach)
 
 
@@ -79,7 +83,7 @@ def resolve_promise(
         defaults.slo,
         problems,
     )
-    importance = _finite(
+    importance = _importance(
         [
             _label(pod, where, defaults.importance_label),
             Written(f"{around} {NAMESPACE_IMPORTANCE}", namespace.get(NAMESPACE_IMPORTANCE)),
@@ -93,8 +97,9 @@ def resolve_promise(
     approach = _approach(
         Written(f"{where}: annotation {MEASURING}", pod.annotations.get(MEASURING)), facts, defaults, problems
     )
-    named = pod.annotations.get(CONTROLLER, "")
-    controller = ControllerKey(pod.namespace, "", named) if named else facts.key
+    controller = _controller(
+        Written(f"{where}: annotation {CONTROLLER}", pod.annotations.get(CONTROLLER)), facts, problems
+    )
     return ResolvedPromise(controller, Promise(slo, importance, approach, min(1 - slo, limit)), tuple(problems))
 
 
@@ -105,6 +110,16 @@ def default_approach(facts: ControllerFacts) -> QosApproach:
     return QosApproach.AGGREGATE if facts.of_job else QosApproach.AVERAGE
 
 
+def _controller(source: Written, facts: ControllerFacts, problems: list[str]) -> ControllerKey:
+    if not source.text:
+        return facts.key
+    if len(source.text) <= LONGEST_NAME and source.text.isprintable():
+        return ControllerKey(facts.key.namespace, "", source.text)
+    expected = f"one line of at most {LONGEST_NAME} printable characters"
+    problems.append(f"{source.place}: {shown(source.text)} is not {expected}; {facts.key.name} is used instead")
+    return facts.key
+
+
 def _label(pod: Pod, where: str, key: str) -> Written:
     return Written(f"{where}: label {key}", pod.labels.get(key) if key else None)
 
@@ -113,8 +128,9 @@ def _share(sources: Iterable[Written], default: float, problems: list[str]) -> f
     return _number(sources, default, problems, (0.0, 1.0), "a number from 0 to 1")
 
 
-def _finite(sources: Iterable[Written], default: float, problems: list[str]) -> float:
-    return _number(sources, default, problems, (-math.inf, math.inf), "a finite number")
+def _importance(sources: Iterable[Written], default: float, problems: list[str]) -> float:
+    limits = (-MOST_IMPORTANT, MOST_IMPORTANT)
+    return _number(sources, default, problems, limits, f"a number from {-MOST_IMPORTANT:g} to {MOST_IMPORTANT:g}")
 
 
 def _number(

@@ -137,3 +137,30 @@ def test_a_view_lists_at_most_so_many_controllers_and_replicas_and_counts_the_ot
     assert ["web0-0", "web0-1", "web1-0"] == [one.name for one in view.replicas]
     # Two controllers and seven replicas are left out.
     assert 9 == view.omitted
+
+
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [
+        pytest.param(QosSettings(most_idle=1), ["busy", "late"], id="few controllers without pods"),
+        pytest.param(QosSettings(retention=0.0), ["busy"], id="none"),
+        pytest.param(QosSettings(), ["busy", "early", "late"], id="all"),
+    ],
+)
+def test_after_a_restart_those_without_pods_are_forgotten_in_the_order_in_which_they_lost_them(settings, left):
+    before = Cluster()
+    for at, name in enumerate(("early", "late", "busy")):
+        before.create(0, name, of=name, promise=AVERAGE)
+        if name != "busy":
+            before.delete(10 + at, name)
+    before.create(0, "gone", of="busy", promise=AVERAGE)
+    before.delete(20, "gone")
+    after = Cluster(settings)
+    after.engine.adopt(before.engine.summary(100, 10), 110)
+    after.tell(PodCreated(0, "busy", "default", "busy", key("busy"), AVERAGE), now=110)
+    after.engine.finish_adoption()
+
+    assert before.times("busy", 111) == after.times("busy", 111)
+    after.engine.feed(PodWasBound(112, "busy"), 112)
+
+    assert left == [one.name for one in qos_view(after.engine, 112).controllers]

@@ -1,5 +1,6 @@
 """The controller of a pod is found by following its owners."""
 
+import msgspec
 import pytest
 
 from lamina.model.pod import Owner
@@ -26,9 +27,20 @@ def controller(known, owner, **pod):
         pytest.param(
             [DEPLOYMENT, REPLICA_SET], Owner("ReplicaSet", "web-5d4f"), "Deployment", "web", 3, id="Deployment"
         ),
-        pytest.param([REPLICA_SET], Owner("ReplicaSet", "web-5d4f"), "Deployment", "web", 1, id="Deployment not known"),
+        pytest.param(
+            [REPLICA_SET], Owner("ReplicaSet", "web-5d4f"), "Deployment", "web", None, id="Deployment not known"
+        ),
         pytest.param([], Owner("ReplicaSet", "web-5d4f"), "ReplicaSet", "web-5d4f", None, id="nothing known"),
         pytest.param([CRON_JOB, JOB], Owner("Job", "nightly-1"), "CronJob", "nightly", 4, id="CronJob"),
+        pytest.param([JOB], Owner("Job", "nightly-1"), "CronJob", "nightly", 4, id="CronJob not known"),
+        pytest.param(
+            [REPLICA_SET, msgspec.structs.replace(DEPLOYMENT, owner=Owner("App", "shop"))],
+            Owner("ReplicaSet", "web-5d4f"),
+            "App",
+            "shop",
+            3,
+            id="owner of a Deployment not known",
+        ),
         pytest.param([], Owner("StatefulSet", "db"), "StatefulSet", "db", None, id="StatefulSet not known"),
     ],
 )

@@ -83,7 +83,9 @@ def test_the_overhead_limit(annotations, limit):
 
 def test_the_controller_annotation_groups_pods_of_a_namespace():
     assert str(resolved(annotations={"controller": "shop"}).controller) == "shop"
+    assert str(resolved(annotations={"controller": "x" * 253}).controller) == "x" * 253
     assert str(resolved().controller) == "web-1"
+    assert str(resolved(annotations={"controller": "web\nforged"}).controller) == "web-1"
 
 
 @pytest.mark.parametrize(
@@ -101,8 +103,27 @@ def test_the_controller_annotation_groups_pods_of_a_namespace():
         ),
         pytest.param(
             {"labels": {"lamina.dev/importance": "nan"}},
-            "pod default/p1: label lamina.dev/importance: 'nan' is not a finite number; 0.8 is used instead",
+            "pod default/p1: label lamina.dev/importance: 'nan' is not a number from -1e+12 to 1e+12; "
+            "0.8 is used instead",
             id="not a number",
+        ),
+        pytest.param(
+            {"labels": {"lamina.dev/importance": "1e13"}, "namespace": {"lamina.dev/importance": "-1e12"}},
+            "pod default/p1: label lamina.dev/importance: '1e13' is not a number from -1e+12 to 1e+12; "
+            "-1e+12 is used instead",
+            id="too important",
+        ),
+        pytest.param(
+            {"annotations": {"controller": "web\nforged"}},
+            "pod default/p1: annotation controller: 'web\\nforged' is not one line of at most 253 printable characters; "
+            "web-1 is used instead",
+            id="a controller of two lines",
+        ),
+        pytest.param(
+            {"annotations": {"controller": "x" * 254}},
+            f"pod default/p1: annotation controller: '{'x' * 57}...' is not one line of at most 253 printable characters; "
+            "web-1 is used instead",
+            id="a controller with a long name",
         ),
         pytest.param(
             {"namespace": {"slo": ""}},

@@ -15,15 +15,18 @@ from typing import Any, Final, Generic, TypeVar
 from lamina.clients.kube.reflector import Reflector
 from lamina.clients.kube.transport import KubeClient
 from lamina.services.informers.event_queue import EventSink
-from lamina.services.informers.watched_resources import ALL_RESOURCES, WatchedResource
+from lamina.services.informers.watched_resources import ALL_RESOURCES, IMAGE_LAYERS, NODE_LAYERS, WatchedResource
 
 T = TypeVar("T")
 
 LAYERS_WITHIN: Final = 10.0
 """Seconds to wait for layer data after all required resources are synced."""
 BETWEEN_LOOKS: Final = 0.1
+LAYER_KINDS: Final = frozenset({NODE_LAYERS.resource.kind, IMAGE_LAYERS.resource.kind})
 NOT_THERE: Final = re.compile(r": 404\b")
 """Matches a reflector's problem when the API server does not serve the resource."""
+NOT_GRANTED: Final = re.compile(r": 40[34]\b")
+"""Matches it also without the permission, which is optional for all optional resources except layers."""
 
 log = logging.getLogger(__name__)
 
@@ -87,9 +90,8 @@ class InformerSet:
                 tasks.create_task(reflector.run(), name=f"watch {kind}")
             while any(not self.reflectors[kind].synced for kind, one in self.watched.items() if one.required):
                 await asyncio.sleep(BETWEEN_LOOKS)
-            # If the custom resources are not installed (404), there is nothing to wait for.
             wait = LAYERS_WITHIN
-            while wait > 0 and any(not NOT_THERE.search(self.reflectors[kind].problem) for kind in self.unsynced):
+            while wait > 0 and not all(map(self._is_missing, self.unsynced)):
                 await asyncio.sleep(BETWEEN_LOOKS)
                 wait -= BETWEEN_LOOKS
             late = [kind for kind in self.unsynced if not self.watched[kind].required]
@@ -97,3 +99,8 @@ class InformerSet:
                 log.warning("caches not synced, deciding without %s", " and ".join(late))
             self._waits_for_layers = False
             self._sink.wake()
+
+    def _is_missing(self, kind: str) -> bool:
+        """Return whether there is nothing to wait for: a resource is not installed, or not granted."""
+        sign = NOT_THERE if kind in LAYER_KINDS else NOT_GRANTED
+        return sign.search(self.reflectors[kind].problem) is not None

@@ -106,6 +106,15 @@ class QosHistoryObject(msgspec.Struct, frozen=True):
     spec: QosHistorySpec | None = None
 
 
+def storable(one: StoredController) -> bool:
+    """Return whether a reader accepts a controller; one that it rejects would make it reject the whole object."""
+    try:
+        msgspec.convert(msgspec.to_builtins(one), StoredController)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 

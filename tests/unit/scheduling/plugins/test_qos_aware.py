@@ -1,13 +1,13 @@
 """QosAware measures pods, orders the queue by the promises of their controllers, and survives restarts and snapshots."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
 
 from lamina.model import events
 from lamina.model.errors import InputError, WiringError
-from lamina.model.pod import Owner, Pod
+from lamina.model.pod import Owner, Pod, PodUid
 from lamina.model.pod_controllers import Deployment
 from lamina.model.selecting_objects import ReplicaSet
 from lamina.qos.promise import ControllerKey
@@ -48,6 +48,9 @@ profiles:
 def promising(name: str, slo: float, of: str = "", created: float = 0.0) -> Pod:
     pod = a_pod(name, cpu=1, annotations={"slo": f"{slo:g}", "controller": of or name})
     return msgspec.structs.replace(pod, created_at=created)
+
+
+OLD, NEW = promising("old", 0.5, "web", created=10.0), promising("new", 0.9, "web", created=20.0)
 
 
 def plugin_of(loop: Loop) -> QosAware:
@@ -143,6 +146,7 @@ def test_profiles_with_different_arguments_are_refused():
         ({"window": "99999h"}, "window: '99999h' is too long"),
         ({"acceptablePreemptionOverhead": 2}, "acceptablePreemptionOverhead"),
         ({"slo": -0.1}, "slo"),
+        ({"importance": 1e13}, "importance"),
         ({"mode": "best"}, "mode"),
         ({"measuring": "sum"}, "measuring"),
         ({"runningFrom": "scheduled"}, "runningFrom"),
@@ -231,3 +235,40 @@ def test_a_snapshot_contains_the_measurements():
     assert twin.feed(events.TimePassed(120.0), events.NodeSeen(a_node())) == loop.feed(
         events.TimePassed(120.0), events.NodeSeen(a_node())
     )
+
+
+def changed(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, labels={"changed": "yes"})
+
+
+@pytest.mark.parametrize(
+    ("seen", "slo"),
+    [
+        pytest.param([OLD, NEW], 0.9, id="in order"),
+        pytest.param([NEW, OLD], 0.9, id="the older one is seen last"),
+        pytest.param([OLD, NEW, changed(OLD)], 0.9, id="the older one changes"),
+        pytest.param([OLD, NEW, promising("new", 0.7, "web", created=20.0)], 0.7, id="the newer one changes"),
+        pytest.param([OLD, NEW, "new", changed(OLD)], 0.5, id="the newer one is gone"),
+    ],
+)
+def test_the_promise_follows_the_newest_pod(seen: Sequence[Pod | str], slo: float):
+    loop = a_loop(PLUGINS)
+    for one in seen:
+        loop.feed(events.PodGone(PodUid(one)) if isinstance(one, str) else events.PodSeen(one))
+
+    promise = plugin_of(loop).qos.promise_of(key("web"))
+    assert promise is not None
+    assert promise.slo == slo
+
+
+def test_a_pod_that_changes_its_controller_leaves_nothing_behind():
+    loop = a_loop(PLUGINS)
+    loop.feed(events.PodSeen(OLD), events.PodSeen(promising("old", 0.7, "other", created=10.0)))
+    promise = plugin_of(loop).qos.promise_of(key("web"))
+    assert promise is not None
+    assert promise.slo == 0.7
+    assert plugin_of(loop).qos.promise_of(key("other")) is None
+
+    loop.feed(events.PodGone(OLD.uid))
+
+    assert plugin_of(loop).tracker.snapshot().told == ()

@@ -11,6 +11,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Evict, WakeAt
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.qos_aware.args import QosAwareArgs
+from lamina.scheduling.plugins.qos_aware.plugin import QosAware
 from lamina.testing import a_loop, a_node, a_pod
 
 PLUGINS = ("QosAware", "NodeResourcesFit", "DefaultBinder")
@@ -88,6 +89,9 @@ def test_a_refused_pod_is_tried_again_when_a_victim_can_wait():
         told = loop.feed(events.TimePassed(wake))
 
     assert wake == pytest.approx(498.3, abs=1.5)
+    plugin = loop.profiles["default-scheduler"].plugins["QosAware"]
+    assert isinstance(plugin, QosAware)
+    assert plugin.retry_at(promising("c-1", 0.5), wake) is None, "it has a node now"
 
 
 def test_the_replacement_of_a_victim_does_not_take_the_room_back():

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from lamina.model.events import (
     PodGone,
     PodSeen,
 )
+from lamina.model.pod_controllers import Deployment
 from lamina.services.informers.event_queue import EventQueue
 from lamina.services.informers.informer_set import LAYERS_WITHIN, InformerSet, ResourceEventHandler
 from lamina.services.informers.watched_resources import (
@@ -29,7 +30,9 @@ from lamina.services.informers.watched_resources import (
     NAMESPACES,
     NODE_LAYERS,
     NODES,
+    OBJECTS,
     PODS,
+    WatchedResource,
     pods,
 )
 from lamina.testing import a_node, a_pod, an_image, held
@@ -75,13 +78,15 @@ def named(name: str, kind: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def watch(cluster: Cluster, seconds: float) -> tuple[InformerSet, EventQueue, list[list[str]]]:
+def watch(
+    cluster: Cluster, seconds: float, watched: Sequence[WatchedResource[Any]] = ALL_RESOURCES
+) -> tuple[InformerSet, EventQueue, list[list[str]]]:
     """Watch for so long; also what was unsynced every second."""
     unsynced: list[list[str]] = []
 
     async def story() -> tuple[InformerSet, EventQueue]:
         inbox = EventQueue()
-        intake = InformerSet(cluster, inbox)
+        intake = InformerSet(cluster, inbox, watched)
         task = asyncio.create_task(intake.run())
         for _ in range(int(seconds)):
             unsynced.append(intake.unsynced)
@@ -192,6 +197,19 @@ def test_kinds_that_nobody_installed_are_not_waited_for():
     _, _, unsynced = watch(Cluster({}, broken=layers, status=404), 2)
 
     assert [] == unsynced[-1]
+
+
+@pytest.mark.parametrize(
+    ("watched", "waits"),
+    [
+        pytest.param(OBJECTS[Deployment], False, id="an optional permission"),
+        pytest.param(NODE_LAYERS, True, id="layers, whose permission is not optional"),
+    ],
+)
+def test_kinds_without_their_optional_permission_are_not_waited_for(watched, waits):
+    _, _, unsynced = watch(Cluster({}, broken=(watched.resource.path,), status=403), 3, [NODES, watched])
+
+    assert [watched.resource.kind] * waits == unsynced[-1]
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"])

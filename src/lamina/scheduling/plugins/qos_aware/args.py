@@ -7,7 +7,7 @@ import msgspec
 
 from lamina.model.duration import seconds
 from lamina.qos.promise import DEFAULT_SLO, QosApproach, QosSettings, RunningFrom
-from lamina.qos.promise_sources import PromiseDefaults
+from lamina.qos.promise_sources import MOST_IMPORTANT, PromiseDefaults
 from lamina.scheduling.contract.plugin_registry import PluginArgs
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -42,7 +42,7 @@ class QosAwareArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Largest preemption overhead of controllers that state none."""
     slo: Share = DEFAULT_SLO
     """The SLO of controllers that state none."""
-    importance: float | None = None
+    importance: Annotated[float, msgspec.Meta(ge=-MOST_IMPORTANT, le=MOST_IMPORTANT)] | None = None
     """The importance of controllers that state none; unset: their SLO."""
     measuring: QosApproach | None = None
     """How controllers that do not state it are measured; unset: by the kind of the owner."""

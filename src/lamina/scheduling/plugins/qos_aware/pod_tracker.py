@@ -9,6 +9,7 @@ many of them call it.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,13 +32,22 @@ from lamina.qos.qos_summary import QosSummary
 from lamina.scheduling.plugins.qos_aware.args import QosAwareArgs
 
 
+class ToldPromise(NamedTuple):
+    """What the engine was last told about a controller with pods."""
+
+    replicas: int | None
+    promise: Promise
+    since: float
+    """When the pod was created that states the promise; 0 after it is gone: then the next pod that changes states it."""
+
+
 class TrackerSnapshot(msgspec.Struct, frozen=True):
     """Serializable form of a `PodTracker`."""
 
     engine: QosSnapshot
     pods: tuple[Pod, ...]
     binding: tuple[tuple[PodUid, float], ...]
-    told: tuple[tuple[ControllerKey, int | None, Promise], ...]
+    told: tuple[tuple[ControllerKey, ToldPromise], ...]
 
 
 class PodTracker:
@@ -56,8 +66,8 @@ class PodTracker:
         """All pods as they were last seen, restricted to what is read."""
         self._binding: dict[PodUid, float] = {}
         """When the current binding of a pod began."""
-        self._told: dict[ControllerKey, tuple[int | None, Promise]] = {}
-        """Number of replicas and promise that the engine was last told; of controllers with pods."""
+        self._told: dict[ControllerKey, ToldPromise] = {}
+        """Of controllers with pods, by the engine's key: that of a pod stays what it was at its creation."""
 
     # ------------------------------------------------------------------------------------------------------- pods
 
@@ -74,13 +84,19 @@ class PodTracker:
 
     def gone(self, uid: PodUid, now: float) -> None:
         """Take the end of a pod object."""
-        if self._pods.pop(uid, None) is None:
+        pod = self._pods.pop(uid, None)
+        if pod is None:
             return
         self._binding.pop(uid, None)
         controller = self.engine.controller_of(uid)
         self._feed(PodDeleted(now, uid), now)
-        if controller is not None and not self.engine.pods_of(controller):
-            self._told.pop(controller, None)
+        told = None if controller is None else self._told.get(controller)
+        if controller is None or told is None:
+            return
+        if not self.engine.pods_of(controller):
+            del self._told[controller]
+        elif pod.created_at >= told.since:
+            self._told[controller] = told._replace(since=0.0)
 
     def reserve(self, uid: PodUid, now: float) -> None:
         """Note that a pod has a node."""
@@ -109,15 +125,22 @@ class PodTracker:
 
     def _tell(self, before: Pod | None, pod: Pod, now: float) -> None:
         resolved, replicas = self.resolved(pod)
+        controller = self.engine.controller_of(pod.uid) or resolved.controller
+        known = self._told.get(controller)
+        since = pod.created_at
+        if known is not None and since < known.since:
+            # A newer pod states the promise.
+            resolved, since = resolved._replace(promise=known.promise), known.since
         for fact in facts_of_change(before, pod, resolved, replicas, now):
-            if isinstance(fact, PodWasBound) and (since := self._binding.pop(pod.uid, None)) is not None:
+            if isinstance(fact, PodWasBound) and (began := self._binding.pop(pod.uid, None)) is not None:
                 # This process bound it: the moment of the observation is more exact than the API's seconds.
-                fact = PodWasBound(now, pod.uid, since)
+                fact = PodWasBound(now, pod.uid, began)
             self._feed(fact, now)
-        known = self._told.get(resolved.controller)
-        if before is not None and known is not None and known != (replicas, resolved.promise):
-            self._feed(ControllerResized(now, resolved.controller, replicas, resolved.promise), now)
-        self._told[resolved.controller] = (replicas, resolved.promise)
+        if pod.uid not in self.engine:
+            return
+        if before is not None and known is not None and known[:2] != (replicas, resolved.promise):
+            self._feed(ControllerResized(now, controller, replicas, resolved.promise), now)
+        self._told[controller] = ToldPromise(replicas, resolved.promise, since)
 
     def _feed(self, fact: QosFact, now: float) -> None:
         self.edition += 1
@@ -130,6 +153,7 @@ class PodTracker:
         finished = self.engine.notes.finished
         self.engine = QosEngine(self.args.settings)
         self.engine.adopt(summary, now)
+        self._told.clear()
         for pod in sorted(self._pods.values(), key=lambda one: (one.created_at, one.uid)):
             self._tell(None, pod, now)
         self.engine.finish_adoption()
@@ -145,7 +169,7 @@ class PodTracker:
             self.engine.snapshot(),
             tuple(self._pods.values()),
             tuple(self._binding.items()),
-            tuple((key, replicas, promise) for key, (replicas, promise) in self._told.items()),
+            tuple(self._told.items()),
         )
 
     def restore(self, snapshot: TrackerSnapshot) -> None:
@@ -155,7 +179,7 @@ class PodTracker:
         self.edition += 1
         self._pods = {pod.uid: pod for pod in snapshot.pods}
         self._binding = dict(snapshot.binding)
-        self._told = {key: (replicas, promise) for key, replicas, promise in snapshot.told}
+        self._told = dict(snapshot.told)
 
 
 def _kept(pod: Pod) -> Pod:

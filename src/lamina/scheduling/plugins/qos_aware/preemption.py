@@ -51,6 +51,7 @@ class QosPreemption:
         self, engine: QosEngine, dry_run: DryRun, pod: Pod, resolvable: Bools, now: float
     ) -> Status | PostFilterResult:
         """Return a node and its victims, or why there are none."""
+        self.retry = None
         waiting = preemptor(engine, pod, now)
         victims = PlacedVictims(engine, self._placed, self._placed.entries(), now)
         reason = _ineligible(dry_run, waiting, victims, resolvable)

@@ -9,12 +9,14 @@ from lamina.qos.remembered_pod import RememberedPod
 from lamina.qos.standing import QosTimes
 from lamina.qos.time_sums import BINDING, DISCARDED, EFFECTIVE, WAITING
 from lamina.wire.custom_resources.qos_history import (
+    MOST_PODS,
     QosHistory,
     State,
     StoredController,
     StoredPod,
     StoredSlot,
     StoredTimes,
+    storable,
 )
 
 STATES: Final[dict[int, State]] = {
@@ -30,9 +32,19 @@ _MOST_MEMBERS: Final = 100
 """Existing pods of one slot that are stored, the last ones; the others would only lose their slot."""
 
 
-def stored_history(summary: QosSummary) -> QosHistory:
-    """Return a summary as it is stored."""
-    return QosHistory(summary.at, tuple(map(_stored_controller, summary.controllers)))
+def stored_history(summary: QosSummary, most_slots: int = MOST_PODS) -> QosHistory:
+    """
+    Return a summary as it is stored, with at most *most_slots* slots of independent replicas.
+
+    A controller that a reader would reject is left out: users choose its name and its importance.
+    """
+    controllers: list[StoredController] = []
+    for each in summary.controllers:
+        stored = _stored_controller(each, most_slots)
+        if storable(stored):
+            controllers.append(stored)
+            most_slots -= len(stored.slots)
+    return QosHistory(summary.at, tuple(controllers))
 
 
 def summary_of(history: QosHistory) -> QosSummary:
@@ -40,7 +52,7 @@ def summary_of(history: QosHistory) -> QosSummary:
     return QosSummary(history.observed_at, tuple(map(_controller, history.controllers)))
 
 
-def _stored_controller(one: ControllerSummary) -> StoredController:
+def _stored_controller(one: ControllerSummary, most_slots: int) -> StoredController:
     promise = one.promise
     return StoredController(
         one.key.namespace,
@@ -55,7 +67,8 @@ def _stored_controller(one: ControllerSummary) -> StoredController:
         one.incarnations,
         one.succeeded,
         tuple(
-            StoredSlot(_stored_times(slot.past), slot.incarnations, slot.members[-_MOST_MEMBERS:]) for slot in one.slots
+            StoredSlot(_stored_times(slot.past), slot.incarnations, slot.members[-_MOST_MEMBERS:])
+            for slot in one.slots[:most_slots]
         ),
         tuple(
             StoredPod(pod.uid, STATES[pod.state], _stored_times(pod.times), pod.ended, pod.succeeded)

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from urllib.parse import quote
 
 from lamina.clients.kube.errors import ApiError, UnreachableError
-from lamina.model.errors import LaminaError
+from lamina.model.errors import InputError, LaminaError
 from lamina.qos.engine import QosEngine
 from lamina.qos.qos_summary import QosSummary
 from lamina.services.informers.clock import SteadyClock
@@ -106,7 +106,9 @@ class QosHistoryKeeper:
         """Time of the summary that the engine has to adopt, and until when that is waited for."""
         self._written: tuple[QosEngine, int] | None = None
         """The engine and its changes that are written."""
-        self._most_controllers, self._most_pods = MOST_CONTROLLERS, MOST_PODS
+        self._most_controllers, self._most_pods, self._most_slots = MOST_CONTROLLERS, MOST_PODS, MOST_PODS
+        self._writing = asyncio.Lock()
+        """Held during a write: the last one, at the end of the process, needs the version that the one before gets."""
         self._next = 0.0
         self._logged = ""
         """The last failure, which is logged once."""
@@ -209,12 +211,22 @@ class QosHistoryKeeper:
             await asyncio.sleep(RETRY)
 
     async def _write(self) -> None:
+        async with self._writing:
+            # The write before can have stored the changes, or lost the version.
+            if self._changed() and self._version is not None:
+                await self._write_changes()
+
+    async def _write_changes(self) -> None:
         now = self._clock.now()
         self._next = now + BETWEEN_WRITES
         engine = self._engine()
         written = (engine, engine.notes.changes)
         try:
             body = await self._encoded(now)
+            if body is None:
+                self._next = now + AFTER_REJECTION
+                self._warn("written", InputError.one(self._name, "it is too large even without pods and slots"))
+                return
             if not self._may_act():
                 return
             if self._version:
@@ -235,23 +247,28 @@ class QosHistoryKeeper:
                 log.info("QoS history is written again")
                 self._logged = ""
 
-    async def _encoded(self, now: float) -> bytes:
-        """Return the object, with as many controllers and pods as fit."""
+    async def _encoded(self, now: float) -> bytes | None:
+        """Return the object, with as many controllers, slots and pods as fit; None if not even the fewest do."""
         while True:
             summary = self._engine().summary(now, self._most_controllers, self._most_pods)
             # Several thousand pods take a tenth of a second.
             body = await asyncio.to_thread(self._encode, summary)
-            if body is not None:
+            if body is not None or not self._shrink():
                 return body
-            self._shrink()
 
     def _encode(self, summary: QosSummary) -> bytes | None:
-        return encode_qos_history(self._name, stored_history(summary), self._version or "")
+        return encode_qos_history(self._name, stored_history(summary, self._most_slots), self._version or "")
 
     def _shrink(self) -> bool:
-        """Leave out pods first: they are needed only if they end around a restart. Return whether that was possible."""
+        """
+        Leave out pods first, which are needed only if they end around a restart, then slots, then controllers.
+
+        Return whether that was possible.
+        """
         if self._most_pods:
-            self._most_pods = self._most_pods // 2 if self._most_pods > SMALLEST else 0
+            self._most_pods = _half(self._most_pods)
+        elif self._most_slots:
+            self._most_slots = _half(self._most_slots)
         elif self._most_controllers > SMALLEST:
             self._most_controllers //= 2
         else:
@@ -277,6 +294,10 @@ class QosHistoryKeeper:
         self._logged = kind
         hint = HINTS.get(status, "")
         log.warning("QoS history not %s, a restart forgets deleted pods: %s%s", what, error, hint)
+
+
+def _half(most: int) -> int:
+    return most // 2 if most > SMALLEST else 0
 
 
 def _passing(error: ApiError) -> bool:

@@ -2,7 +2,8 @@
 The log of finished incarnations: one CSV line for each pod that gave up its replica slot, in the original's columns.
 
 A file that reaches its limit is renamed to FILE.1, FILE.1 to FILE.2 and so on; the oldest is removed. A disk that is
-full or too slow never delays a decision: lines wait in a bounded buffer, the rest is counted, and one warning is logged.
+full or too slow never delays a decision: lines wait in a bounded buffer, those of a failed attempt are lost and counted,
+and one warning is logged.
 """
 
 import asyncio

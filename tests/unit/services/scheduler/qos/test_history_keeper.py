@@ -9,7 +9,7 @@ import pytest
 
 from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.qos.engine import QosEngine
-from lamina.qos.promise import QosSettings
+from lamina.qos.promise import QosApproach, QosSettings
 from lamina.qos.qos_summary import QosSummary
 from lamina.services.scheduler.qos.history_conversion import stored_history
 from lamina.services.scheduler.qos.history_keeper import AFTER_REJECTION, BETWEEN_WRITES, READ_FOR, QosHistoryKeeper
@@ -26,12 +26,16 @@ class Store:
     def __init__(self, body: bytes | None = None) -> None:
         self.body, self.version = body, 1
         self.log: list[str] = []
+        self.delay = 0.0
+        """Seconds until an answer."""
         self.problems: dict[str, Exception] = {}
         """What a verb fails with."""
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, **_: object) -> bytes:
         now = asyncio.get_running_loop().time()
         self.log.append(f"{now - 1000:g} {method}")
+        if self.delay:
+            await asyncio.sleep(self.delay)
         if method in self.problems:
             raise self.problems[method]
         if method == "POST":
@@ -344,3 +348,51 @@ def test_a_history_that_is_too_large_loses_its_pods_first(monkeypatch):
     (web,) = decode_qos_history(house.store.body or b"").controllers
     assert 0 < len(web.pods) < 2000
     assert len(house.store.body or b"") < 21_000
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"),
+    [pytest.param(20_000, range(50, 200), id="fewer slots"), pytest.param(1_000, [0], id="no slots")],
+)
+def test_slots_of_replicas_are_left_out_when_that_is_not_enough(monkeypatch, limit, left):
+    house = House()
+    monkeypatch.setattr("lamina.wire.custom_resources.qos_history.SPEC_LIMIT", limit)
+
+    async def many() -> None:
+        names = [f"pod-{number}" for number in range(2000)]
+        house.cluster.create(1000.0, *names, promise=promised(0.5, QosApproach.INDEPENDENT), replicas=2000)
+
+    leaping(house.story(many(), asyncio.sleep(1)))
+
+    (web,) = decode_qos_history(house.store.body or b"").controllers
+    assert len(web.slots) in left
+
+
+def test_a_history_that_cannot_get_any_smaller_is_not_written_and_tried_again_later(monkeypatch, caplog):
+    house = House()
+    monkeypatch.setattr("lamina.wire.custom_resources.qos_history.SPEC_LIMIT", 10)
+
+    async def stop() -> None:
+        await house.keeper.finish(1.0)
+
+    leaping(house.story(house.pods("a"), asyncio.sleep(3 * AFTER_REJECTION), stop()))
+
+    assert ["0 GET"] == house.store.log
+    assert 1 == len(told(caplog))
+    assert "too large" in told(caplog)[0]
+
+
+def test_the_last_write_waits_for_the_one_before(caplog):
+    house = House()
+    house.store.delay = 0.5
+
+    async def stop() -> None:
+        await house.pods("b")
+        await house.keeper.finish(2.0)
+
+    # The first write begins after 0.75 s; "b" comes during it.
+    leaping(house.story(house.pods("a"), asyncio.sleep(1), stop()))
+
+    assert ["0 GET", "0.75 POST", "1.25 PUT"] == house.store.log
+    assert [] == told(caplog)
+    assert 2 == len(decode_qos_history(house.store.body or b"").controllers[0].pods)
