@@ -6,10 +6,10 @@ from typing import ClassVar
 import pytest
 
 from lamina.model import events
-from lamina.model.extender_answer import ExtenderAnswer, ExtenderRefusal
+from lamina.model.extender_answer import AllowedVictims, ExtenderAnswer, ExtenderRefusal
 from lamina.model.pod import Pod, PodUid
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.contract.commands import AskExtenders, Bind, Command, ReportUnschedulable
+from lamina.scheduling.contract.commands import AskExtenders, Bind, Command, Evict, ReportUnschedulable
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.extender_chain import CalledExtender
 from lamina.scheduling.contract.placement import PlaceCandidate, Placement
@@ -68,7 +68,7 @@ class Numbered:
         return nodes.allocatable("cpu") // 1000
 
 
-def two_profiles(place: type, *others: type, settings: LoopSettings | None = None) -> Loop:
+def two_profiles(place: type, *others: type | str, settings: LoopSettings | None = None) -> Loop:
     """Return a loop with the profile batch, which has *place*, and the profile plain, which has *others*."""
 
     def make(context: PluginContext) -> dict[str, Profile]:
@@ -278,6 +278,19 @@ def test_extenders_are_not_asked_again_because_of_a_node_that_is_kept():
     assert ["other asked about n2"] == brief(asked)
     reasons = "1 no license, 1 node(s) were kept free for a pod that waits for more room"
     assert [f"other pending: 0/2 nodes are available: {reasons}."] == brief(answered)
+
+
+def test_what_extenders_allow_to_evict_is_evicted_although_the_pod_fits_on_a_node_that_is_kept():
+    extenders = (CalledExtender(name="e", preempts=True),)
+    loop = two_profiles(placer(keeps_first_node), "DefaultPreemption", settings=LoopSettings(extenders=extenders))
+    loop.feed(*nodes(n1=4, n2=4), *see(a_pod("low", cpu=4, on="n2"), a_pod("big", cpu=8, scheduler="batch")))
+    asked = loop.feed(*see(a_pod("high", cpu=4, priority=9, scheduler="plain")))
+    (question,) = [one for one in asked if isinstance(one, AskExtenders)]
+    low = ExtenderAnswer(victims=(AllowedVictims("n2", (PodUid("low"),), 0),))
+    answered = loop.feed(events.ExtendersAnswered(question.pod.uid, question.number, low))
+
+    assert ["high asked about n2"] == brief(asked)
+    assert ["low"] == [one.pod.name for one in answered if isinstance(one, Evict)]
 
 
 def test_extenders_are_asked_about_a_placed_pod_without_the_nodes_that_are_kept():
