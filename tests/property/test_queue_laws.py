@@ -27,6 +27,7 @@ from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.contract.waiting_pods import WaitingPods
 from lamina.scheduling.loop import amount_index
 from lamina.scheduling.loop.amount_index import AmountIndex
+from lamina.scheduling.loop.grouped_heap import GroupedHeap
 from lamina.scheduling.loop.lazy_heap import FEW, LazyHeap
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
@@ -325,3 +326,48 @@ def test_a_lazy_heap_is_a_sorted_list_and_keeps_no_more_stale_entries_than_live_
         assert (None if first is None else (plain[first][0], first)) == heap.first()
         assert (sorted(plain), len(plain)) == (sorted(heap), len(heap))
         assert heap.entries <= 2 * len(plain) + FEW
+
+
+HEAP_STEPS = st.tuples(st.sampled_from(["put", "put", "discard", "pop", "take", "anew"]), st.integers(0, 8))
+
+
+@given(st.lists(st.tuples(HEAP_STEPS, st.tuples(*[st.integers(0, 1)] * 3), st.integers(0, 1))))
+# Two groups of equal order: the pods leave in the order of arrival, whatever joins one of the groups.
+@example([(("put", 0), (0, 0, 0), 0), (("put", 1), (0, 0, 0), 1), (("put", 3), (0, 0, 0), 1)])
+@example(
+    [(("put", 1), (0, 0, 0), 0), (("put", 0), (0, 0, 0), 0), (("put", 4), (0, 0, 0), 0), (("pop", 0), (0, 0, 0), 0)]
+)
+def test_a_grouped_heap_has_the_order_of_a_lazy_heap_and_a_snapshot_of_it_too(
+    steps: list[tuple[tuple[str, int], tuple[int, int, int], int]],
+) -> None:
+    heap: GroupedHeap[int] = GroupedHeap(lambda value: value % 3, 1)
+    plain: LazyHeap[int, tuple[int, int]] = LazyHeap()
+    parts, rest = [0, 0, 0], dict.fromkeys(range(9), 0)
+
+    def order(value: int) -> tuple[int, int]:
+        return parts[value % 3], rest[value]
+
+    for (what, value), new_parts, new_rest in steps:
+        match what:
+            case "put":
+                rest[value] = new_rest
+                heap.put(value, order(value))
+                plain.put(value, order(value))
+            case "discard":
+                heap.discard(value)
+                plain.discard(value)
+            case "pop":
+                assert plain.pop() == heap.pop()
+            case "take":
+                assert plain.take(lambda one: one % 2 == 0, 2, 1) == heap.take(lambda one: one % 2 == 0, 2, 1)
+            case "anew":
+                parts[:] = new_parts
+                for one in (heap, plain):
+                    one.reorder(order)
+        assert plain.first() == heap.first()
+        assert plain.snapshot() == heap.snapshot()
+
+    again: GroupedHeap[int] = GroupedHeap(lambda value: value % 3, 1)
+    for value, saved in heap.snapshot():
+        again.put(value, saved)
+    assert [plain.pop() for _ in range(9)] == [again.pop() for _ in range(9)]

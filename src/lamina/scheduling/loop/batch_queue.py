@@ -28,6 +28,7 @@ class BatchQueue(SchedulingQueue):
         for uid, place in self._active.take(wanted, most, most):
             popped.append(((place, self._pods[uid].serial), self._pods.pop(uid)))
         if not len(self._active):
+            self._reorder()
             for uid, _ in self._early.take(wanted, most - len(popped), most):
                 self._resting.discard(uid)
                 popped.append((LAST_TURN, self._pods.pop(uid)))

@@ -18,11 +18,13 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.placement import GroupingPlugin, Placement, PlacePlugin
 from lamina.scheduling.contract.points import PostFilterResult
 from lamina.scheduling.contract.status import Status, raised
+from lamina.scheduling.loop.kept_nodes import Keeper
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.queued_pod import FIRST_TURN, QueuedPodInfo, Turn
 from lamina.scheduling.runtime.explanation import resolvable_rows
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.scheduling.state.columns import Bools, Ints
+from lamina.scheduling.state.nominations import by_priority
 from lamina.scheduling.state.view import everything
 
 KEPT_BYTES: Final = 64 * 1024 * 1024
@@ -64,8 +66,12 @@ class BatchEvaluations:
             queued.sign()
         if queued.shape is None:
             return queued.pod.uid
-        nominated = self._state.cluster.nominations.nodes
+        nominations = self._state.cluster.nominations
+        nominated = nominations.nodes
         if nominated:
+            if nominations.goes_first is not by_priority:
+                # The rule of a plugin may tell two pods of one shape and priority apart.
+                return queued.shape, queued.pod.uid
             own = queued.pod.uid if queued.pod.uid in nominated else ""
             return queued.shape, queued.pod.priority, own
         return queued.shape
@@ -99,7 +105,8 @@ class BatchEvaluations:
         except Exception:  # noqa: BLE001 - the pod's own attempt raises again and reports it
             return np.zeros(columns.size, dtype=np.bool_), np.zeros(columns.size, dtype=np.int64)
         feasible = evaluation.feasible.copy()
-        for node in self._state.kept.refusals(queued.pod.uid, self._plugin) if len(self._state.kept) else ():
+        placer = (queued.profile.name, self._plugin)
+        for node in self._state.kept.refusals(queued.pod.uid, placer) if len(self._state.kept) else ():
             row = self._state.cluster.row(node)
             if row >= 0:
                 feasible[row] = False
@@ -214,7 +221,7 @@ class PodBatches:
         try:
             candidates = [BatchCandidate(queued, evaluations) for _, queued in pods]
             placement = plugin.place(candidates, everything(columns), self._state.now)
-            self._keep(plugin.name, placement.kept)
+            self._keep((pods[0][1].profile.name, plugin.name), placement.kept)
         except Exception as error:  # noqa: BLE001 - the pods' events report whatever a plugin raises
             placement = Placement({}, {queued.pod.uid: raised(error) for _, queued in pods})
         decided: list[PodTurn] = []
@@ -237,15 +244,15 @@ class PodBatches:
                 decided.append(PodTurn(queued, turn, "" if row < 0 else plugin.name, row))
         return decided
 
-    def _keep(self, plugin: str, kept: dict[PodUid, tuple[int, ...]]) -> None:
+    def _keep(self, keeper: Keeper, kept: dict[PodUid, tuple[int, ...]]) -> None:
         nodes: dict[str, frozenset[PodUid]] = {}
         for uid, rows in kept.items():
             for row in rows:
                 node = self._state.cluster.columns.nodes[row]
                 if node is not None:
                     nodes[node.name] = nodes.get(node.name, frozenset()) | {uid}
-        if self._state.kept.keep(plugin, nodes):
-            self._state.queue.retry(plugin)
+        if self._state.kept.keep(keeper, nodes):
+            self._state.queue.retry(keeper[1])
 
 
 def _group_of(pod: Pod, plugins: Sequence[PlacePlugin]) -> tuple[str, GroupingPlugin | None]:

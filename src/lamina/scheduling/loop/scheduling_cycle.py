@@ -13,6 +13,7 @@ from lamina.scheduling.contract.status import Code, Status, failed, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle
 from lamina.scheduling.loop.evictions import preempt
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
+from lamina.scheduling.loop.kept_nodes import Keeper
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.making_room import MakingRoom, RoomResult
 from lamina.scheduling.loop.nominated_room import fits_where_nominated, keeps_nomination, withheld_from
@@ -50,7 +51,9 @@ class SchedulingCycle:
             self._state.queue.retry(plugin)
         while True:
             over = 0 < limit <= done
-            placed = self._batches.next(last=over)
+            # No other pod is popped while too many wait for extenders: then it is a batch's last chance as well.
+            stuck = self._state.waits.full and not self._state.waits.answered
+            placed = self._batches.next(last=over or stuck)
             if placed is not None:
                 done += self._follow(placed)
                 continue
@@ -185,17 +188,22 @@ class SchedulingCycle:
     def _ask(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> bool:
         """Let the pod wait for the extenders that are interested in it; return False if there are none."""
         state, pod = self._state, queued.pod
-        if not state.chain.extenders or evaluation.stop is not None:
-            return False
-        rows = np.flatnonzero(evaluation.feasible)
-        extenders = state.chain.asked(pod, len(rows))
+        extenders = self._asked(pod, evaluation)
         if not extenders:
             return False
+        rows = np.flatnonzero(evaluation.feasible)
         nodes = tuple([node_name(evaluation, row) for row in rows.tolist()])
         wait = ExtenderWait(queued, state.waits.next_number(), nodes, state.now + state.chain.timeout)
         state.waits.start(wait)
         state.do(AskExtenders(pod, queued.attempts, wait.number, nodes, extenders))
         return True
+
+    def _asked(self, pod: Pod, evaluation: ShapeEvaluation) -> tuple[str, ...]:
+        """Return the names of the extenders to ask about a pod."""
+        chain = self._state.chain
+        if not chain.extenders or evaluation.stop is not None:
+            return ()
+        return chain.asked(pod, int(np.count_nonzero(evaluation.feasible)))
 
     def _conclude(self, wait: ExtenderWait) -> int:
         """Use the answer of the extenders; return the number of decided pods."""
@@ -220,8 +228,10 @@ class SchedulingCycle:
         assert wait.answer is not None, "only answered pods are decided"
         refused, rows = wait.refusals(now.columns.rows), now.columns.rows
         asked = {rows[node] for node in wait.nodes if node in rows}
-        later = [row for row in np.flatnonzero(now.feasible).tolist() if row not in asked]
-        withheld = {**now.withheld, **dict.fromkeys(later, LEFT_OUT)}
+        # Asking again would be endless for kept nodes: `_decide` does not ask about them.
+        kept = self._kept_from(queued, now)
+        later = [row for row in np.flatnonzero(now.feasible).tolist() if row not in asked and row not in kept]
+        withheld = {**now.withheld, **kept, **dict.fromkeys(later, LEFT_OUT)}
         withheld |= {row: one for row, one in refused.items() if now.feasible[row]}
         evaluation = self._evaluations[queued.profile.name].without(withheld, pod)
         evaluation.add_extenders(wait.answer.scores)
@@ -238,6 +248,7 @@ class SchedulingCycle:
         """Evict pods that the extenders allowed to evict, unless the pod fits somewhere by now."""
         pod, evaluation = queued.pod, self._evaluate(queued)
         refused = {row: one for row, one in wait.refusals(evaluation.columns.rows).items() if evaluation.feasible[row]}
+        refused = {**self._kept_from(queued, evaluation), **refused}
         if evaluation.stop is None and refused:
             withheld = {**evaluation.withheld, **refused}
             evaluation = self._evaluations[queued.profile.name].without(withheld, pod)
@@ -267,42 +278,47 @@ class SchedulingCycle:
     def _attempt_placed(self, placed: PodTurn) -> None:
         queued, row = placed.queued, placed.row
         if placed.refused is not None:
+            changes = self._state.changes
             if placed.room is not None and not self._state.evictions_off:
                 preempt(self._state, queued.pod, placed.room.node, placed.room.victims)
-            self._refuse_placed(queued, placed.refused, placed.group)
+            # As in `_refuse`: victims that were put back into the queue have left already.
+            self._refuse_placed(queued, placed.refused, placed.group, stale=self._state.changes > changes)
             return
         evaluation = self._evaluate(queued)
-        if self._ask(queued, evaluation):
-            return
         fits = evaluation.stop is None and 0 <= row < len(evaluation.feasible) and evaluation.feasible[row]
-        if fits and not self._kept_from(queued, evaluation, [row], placed.plugin):
+        kept = self._kept_from(queued, evaluation, [row], (queued.profile.name, placed.plugin))
+        if fits and not kept and not self._asked(queued.pod, evaluation):
             self._send(queued, evaluation, row, 1)
         else:
-            # Not placed, or the choice is no longer feasible: another node may be.
+            # Not placed, or the choice is no longer feasible, or extenders choose.
             self._decide(queued)
 
     def _kept_from(
-        self, queued: QueuedPodInfo, evaluation: ShapeEvaluation, rows: Sequence[int] | None = None, plugin: str = ""
+        self,
+        queued: QueuedPodInfo,
+        evaluation: ShapeEvaluation,
+        rows: Sequence[int] | None = None,
+        placer: Keeper | None = None,
     ) -> dict[int, Refusal]:
         """Return the feasible rows (or those of *rows*) that are kept for other pods."""
         kept = self._state.kept
         if not len(kept):
             return {}
-        found = {self._state.cluster.row(node): one for node, one in kept.refusals(queued.pod.uid, plugin).items()}
+        found = {self._state.cluster.row(node): one for node, one in kept.refusals(queued.pod.uid, placer).items()}
         return {
             row: one
             for row, one in found.items()
             if row >= 0 and evaluation.feasible[row] and (rows is None or row in rows)
         }
 
-    def _refuse_placed(self, queued: QueuedPodInfo, status: Status, group: str) -> None:
+    def _refuse_placed(self, queued: QueuedPodInfo, status: Status, group: str, *, stale: bool) -> None:
         state = self._state
         attempt = Attempt(state.now, queued.attempts, stop=status)
         decision = explain(self._evaluate(queued), queued.pod, attempt, state.settings.detail)
         broke = status.code is Code.ERROR
         self._review_nomination(queued, broke=broke)
-        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True, beside=group)
-        self._state.report_unschedulable(queued.pod, decision)
+        state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, stale=stale, alone=True, beside=group)
+        state.report_unschedulable(queued.pod, decision)
 
 
 def _refused_by(evaluation: ShapeEvaluation) -> frozenset[str]:

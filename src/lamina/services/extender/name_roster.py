@@ -97,6 +97,9 @@ class NameRoster:
         quotes = np.flatnonzero(letters == QUOTE)
         if not len(quotes) or len(quotes) % 2 or letters[: len(text)].min() < BLANK:
             return None
+        # Before the lines are made: a list of many short names is a small text, but a large array.
+        if len(quotes) > 2 * min(MOST_NODES, len(self._hashes)):
+            return None
         starts, ends = quotes[0::2], quotes[1::2]
         lengths = ends - starts + 2
         # Each name begins where the one before ends.

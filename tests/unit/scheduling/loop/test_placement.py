@@ -6,13 +6,18 @@ from typing import ClassVar
 import pytest
 
 from lamina.model import events
+from lamina.model.extender_answer import AllowedVictims, ExtenderAnswer, ExtenderRefusal
 from lamina.model.pod import Pod, PodUid
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
+from lamina.scheduling.contract.commands import AskExtenders, Bind, Command, Evict, ReportUnschedulable
 from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.extender_chain import CalledExtender
 from lamina.scheduling.contract.placement import PlaceCandidate, Placement
 from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import PostFilterResult, QueuedPod, Wait
 from lamina.scheduling.contract.status import Status, unresolvable, unschedulable
+from lamina.scheduling.contract.waiting_pods import WaitingPods
+from lamina.scheduling.loop.extender_waits import MOST_WAITS
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.runtime.profile import Profile
@@ -22,6 +27,7 @@ from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod, a_profile
 
+EXTENDERS = LoopSettings(extenders=(CalledExtender(name="e", filters=True),))
 CORE = ("PrioritySort", "TaintToleration", "NodeResourcesFit", "DefaultBinder")
 Place = Callable[[Sequence[PlaceCandidate], NodeView, float], Placement]
 
@@ -62,10 +68,12 @@ class Numbered:
         return nodes.allocatable("cpu") // 1000
 
 
-def two_profiles(place: type, *, settings: LoopSettings | None = None) -> Loop:
+def two_profiles(place: type, *others: type | str, settings: LoopSettings | None = None) -> Loop:
+    """Return a loop with the profile batch, which has *place*, and the profile plain, which has *others*."""
+
     def make(context: PluginContext) -> dict[str, Profile]:
         batch = a_profile(context, [*CORE, place], name="batch")
-        plain = a_profile(context, CORE, name="plain")
+        plain = a_profile(context, [*CORE, *others], name="plain")
         return {one.name: one for one in (batch, plain)}
 
     return Loop(make, lambda _: 0, settings)
@@ -79,6 +87,8 @@ def brief(commands: list[Command]) -> list[str]:
                 lines.append(f"{pod.name} -> {node}")
             case ReportUnschedulable(pod, decision):
                 lines.append(f"{pod.name} pending: {decision.message}")
+            case AskExtenders(pod, _, _, nodes, _, _):
+                lines.append(f"{pod.name} asked about {', '.join(nodes)}")
     return lines
 
 
@@ -240,6 +250,161 @@ def test_a_kept_node_survives_a_snapshot():
     assert [
         "other pending: 0/1 nodes are available: 1 node(s) were kept free for a pod that waits for more room."
     ] == brief(again.feed(*see(a_pod("other", cpu=1, scheduler="plain"))))
+
+
+def keeps_first_node(candidates: Sequence[PlaceCandidate], view: NodeView, now: float) -> Placement:
+    """Refuse the pod `big` and keep the first node for it; leave the others out."""
+    big = {one.pod.uid: unschedulable("later") for one in candidates if one.pod.name == "big"}
+    return Placement({}, big, dict.fromkeys(big, (0,)))
+
+
+def test_each_profile_keeps_nodes_by_its_own_instance_of_a_plugin():
+    loop = two_profiles(placer(keeps_first_node), placer(keeps_first_node))
+    loop.feed(*nodes(n1=4), *see(a_pod("big", cpu=8, scheduler="batch")))
+
+    assert [
+        "other pending: 0/1 nodes are available: 1 node(s) were kept free for a pod that waits for more room."
+    ] == brief(loop.feed(*see(a_pod("other", cpu=1, scheduler="plain"))))
+
+
+def test_extenders_are_not_asked_again_because_of_a_node_that_is_kept():
+    loop = two_profiles(placer(keeps_first_node), settings=EXTENDERS)
+    loop.feed(*nodes(n1=4, n2=4), *see(a_pod("big", cpu=8, scheduler="batch")))
+    asked = loop.feed(*see(a_pod("other", cpu=1, scheduler="plain")))
+    (question,) = [one for one in asked if isinstance(one, AskExtenders)]
+    no = ExtenderAnswer(refusals=(ExtenderRefusal(("n2",), ("no license",)),))
+    answered = loop.feed(events.ExtendersAnswered(question.pod.uid, question.number, no))
+
+    assert ["other asked about n2"] == brief(asked)
+    reasons = "1 no license, 1 node(s) were kept free for a pod that waits for more room"
+    assert [f"other pending: 0/2 nodes are available: {reasons}."] == brief(answered)
+
+
+def test_what_extenders_allow_to_evict_is_evicted_although_the_pod_fits_on_a_node_that_is_kept():
+    extenders = (CalledExtender(name="e", preempts=True),)
+    loop = two_profiles(placer(keeps_first_node), "DefaultPreemption", settings=LoopSettings(extenders=extenders))
+    loop.feed(*nodes(n1=4, n2=4), *see(a_pod("low", cpu=4, on="n2"), a_pod("big", cpu=8, scheduler="batch")))
+    asked = loop.feed(*see(a_pod("high", cpu=4, priority=9, scheduler="plain")))
+    (question,) = [one for one in asked if isinstance(one, AskExtenders)]
+    low = ExtenderAnswer(victims=(AllowedVictims("n2", (PodUid("low"),), 0),))
+    answered = loop.feed(events.ExtendersAnswered(question.pod.uid, question.number, low))
+
+    assert ["high asked about n2"] == brief(asked)
+    assert ["low"] == [one.pod.name for one in answered if isinstance(one, Evict)]
+
+
+def test_extenders_are_asked_about_a_placed_pod_without_the_nodes_that_are_kept():
+    def place(candidates: Sequence[PlaceCandidate], view: NodeView, now: float) -> Placement:
+        return Placement({one.pod.uid: 1 for one in candidates})
+
+    loop = a_loop([*CORE, placer(keeps_first_node, name="First"), placer(place)], settings=EXTENDERS)
+    loop.feed(*nodes(n1=4, n2=4, n3=4))
+
+    assert ["big pending: 0/3 nodes are available: later.", "other asked about n2, n3"] == brief(
+        loop.feed(*see(a_pod("big", cpu=8), a_pod("other", cpu=1)))
+    )
+
+
+def test_the_pods_of_a_batch_are_decided_although_no_further_pod_may_wait_for_extenders():
+    """The last pod of the other profile comes before c, and stays in the queue."""
+
+    def place(candidates: Sequence[PlaceCandidate], view: NodeView, now: float) -> Placement:
+        return Placement({one.pod.uid: 0 for one in candidates})
+
+    gpu = "example.com/gpu"
+    extenders = (CalledExtender(name="e", filters=True, managed=frozenset({gpu})),)
+    loop = two_profiles(placer(place, batch=100), settings=LoopSettings(extenders=extenders))
+    loop.feed(*nodes(n1=100))
+    plain = [a_pod(f"p{number}", limits={gpu: 1}, scheduler="plain") for number in range(MOST_WAITS + 1)]
+    commands = loop.feed(*see(a_pod("a", cpu=1, scheduler="batch"), *plain, a_pod("c", cpu=1, scheduler="batch")))
+
+    assert ["a -> n1", "c -> n1"] == [line for line in brief(commands) if "asked" not in line]
+    assert [f"p{MOST_WAITS}"] == [queued.pod.name for queued in loop.queue]
+
+
+class Patience:
+    """Holds the pod `low` before its binding."""
+
+    name: ClassVar = "Patience"
+
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
+
+    def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
+        return Wait(600.0) if pod.name == "low" else None
+
+
+def test_a_refused_pod_is_tried_again_if_its_victim_left_at_once():
+    """The victim is not bound yet, so that no later change wakes the pod."""
+    low = a_pod("low", cpu=4)
+
+    def place(candidates: Sequence[PlaceCandidate], view: NodeView, now: float) -> Placement:
+        high = [one.pod.uid for one in candidates if one.pod.name == "high" and not one.feasible.any()]
+        no = {uid: unschedulable("evicts") for uid in high}
+        return Placement({}, no, room={uid: PostFilterResult("n1", (low,)) for uid in high})
+
+    loop = a_loop([*CORE, Patience, placer(place)])
+    loop.feed(*nodes(n1=4), *see(low))
+    evicted = loop.feed(*see(a_pod("high", cpu=4, priority=9)))
+
+    assert "high pending: 0/1 nodes are available: evicts." in brief(evicted)
+    assert "high -> n1" in brief(loop.feed(events.TimePassed(20.0)))
+
+
+class Guests:
+    """Keeps the room of nominated pods free, but not from the pod `vip`."""
+
+    name: ClassVar = "Guests"
+    changes_with_time: ClassVar = False
+
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
+
+    def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
+        return (queued.arrived_at,)
+
+    def goes_first(self, nominated: Pod, pod: Pod) -> bool:
+        return pod.name != "vip"
+
+
+def test_equal_pods_see_different_nodes_if_the_order_lets_one_of_them_use_the_room_of_a_nominated_pod():
+    seen: dict[str, list[bool]] = {}
+
+    def place(candidates: Sequence[PlaceCandidate], view: NodeView, now: float) -> Placement:
+        seen.update((one.pod.name, one.feasible.tolist()) for one in candidates)
+        return Placement({}, {one.pod.uid: unschedulable("later") for one in candidates})
+
+    loop = a_loop([Guests, *CORE[1:], placer(place)])
+    loop.feed(*nodes(n1=4), *see(a_pod("nominated", cpu=4, nominated="n1", scheduler="another")))
+    loop.feed(*see(a_pod("a", cpu=4), a_pod("vip", cpu=4)))
+
+    assert {"a": [False], "vip": [True]} == seen
+
+
+class Deadlines:
+    """Orders by slack, which shrinks with time times urgency."""
+
+    name: ClassVar = "Deadlines"
+    changes_with_time: ClassVar = True
+
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
+
+    def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
+        return (float(queued.pod.labels["slack"]) - now * float(queued.pod.labels["urgency"]),)
+
+
+def test_a_batch_takes_pods_in_back_off_in_the_order_of_now():
+    asked: list[list[str]] = []
+
+    def place(candidates: Sequence[PlaceCandidate], view: NodeView, now: float) -> Placement:
+        asked.append([one.pod.name for one in candidates])
+        return Placement({}, {one.pod.uid: unschedulable("later") for one in candidates})
+
+    loop = a_loop([Deadlines, *CORE[1:], placer(place, batch=2)])
+    slow, fast = {"slack": "10", "urgency": "1"}, {"slack": "11", "urgency": "5"}
+    loop.feed(*nodes(n1=4), *see(a_pod("slow", labels=slow), a_pod("fast", labels=fast)))
+    loop.take(events.TimePassed(0.1), *nodes(n2=4))
+    loop.feed(events.TimePassed(0.5), *see(a_pod("new", labels={"slack": "0", "urgency": "0"})))
+
+    assert [["slow", "fast"], ["new", "fast"], ["slow"]] == asked
 
 
 @pytest.mark.parametrize(
