@@ -7,12 +7,14 @@ import pytest
 
 from lamina.model import events
 from lamina.model.cluster_objects import ClusterObject
-from lamina.model.pod import Pod
-from lamina.model.pod_groups import GROUP_ANNOTATION, GROUP_LABEL, LIGHT_MIN, LIGHT_NAME, PodGroup, Workload
+from lamina.model.pod import Pod, PodUid
+from lamina.model.pod_groups import GROUP_ANNOTATION, GROUP_LABEL, LIGHT_MIN, LIGHT_NAME, QUEUE_KEY, PodGroup, Workload
 from lamina.model.resources import amounts
 from lamina.scheduling.contract.commands import Bind, Command, Evict, ReportUnschedulable
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.batch.gangs.args import GangSchedulingArgs
+from lamina.scheduling.runtime.gang_directory import GangDirectory
+from lamina.scheduling.state.cluster_objects import ClusterObjects
 from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 
 CORE = (
@@ -51,6 +53,10 @@ def nodes(**cpu: int) -> list[events.Event]:
 
 def bound(commands: Sequence[Command]) -> dict[str, str]:
     return {one.pod.name: one.node for one in commands if isinstance(one, Bind)}
+
+
+def evicted(commands: Sequence[Command]) -> list[str]:
+    return [one.pod.name for one in commands if isinstance(one, Evict)]
 
 
 def said(commands: Sequence[Command]) -> set[str]:
@@ -213,3 +219,35 @@ def test_a_restored_loop_decides_the_same_about_waiting_gangs():
     more = [events.NodeSeen(a_node("n2", cpu=4)), *see(light("h1", "h", 2)), events.TimePassed(3.0)]
 
     assert bound(loop.feed(*more)) == bound(again.feed(*more)) != {}
+
+
+@pytest.mark.parametrize("order", ["queue", "proportion"])
+@pytest.mark.parametrize(
+    ("labels", "starts"),
+    [
+        pytest.param({LIGHT_NAME: "b", LIGHT_MIN: "2", QUEUE_KEY: "its own"}, {"a0", "b1"}, id="joins another gang"),
+        pytest.param({}, {"a0"}, id="leaves its gang"),
+    ],
+)
+def test_a_pod_whose_gang_changes_counts_only_where_it_is_now(labels: dict[str, str], starts: set[str], order: str):
+    loop = gang_loop(order=order)
+    first, second = gang("a", 2)
+    loop.feed(*nodes(n1=8), *see(first, light("b1", "b", 2)))
+    commands = loop.feed(*see(msgspec.structs.replace(first, labels=labels)))
+    commands += loop.feed(*see(second), events.TimePassed(1.0))
+
+    assert starts == bound(commands).keys()
+
+
+def test_a_pod_that_changes_while_it_waits_for_its_gang_is_known_as_it_is():
+    """The directory knows the pod as it is now, also while its node is chosen and not written."""
+    gangs = GangDirectory(ClusterObjects())
+    pod = light("a0", "a", 2)
+    gangs.seen(pod)
+    gangs.reserve(pod)
+    moved = msgspec.structs.replace(pod, annotations={QUEUE_KEY: "other"})
+    gangs.seen(moved)
+
+    assert ["other"] == [gangs.queue_of(one) for one in gangs.placed()]
+    gangs.unreserve(pod)
+    assert ["other"] == [gangs.queue_of(one) for one in gangs.waiting(pod.scheduler_name)]
