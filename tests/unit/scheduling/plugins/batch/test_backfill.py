@@ -156,3 +156,19 @@ def test_a_walltime_that_cannot_be_read_is_noted() -> None:
     }.values()
 
     assert "is ignored" in made.notes(msgspec.structs.replace(a_job("j", 1), annotations={WALLTIME: "later"}))
+
+
+def test_a_gang_whose_first_pods_are_others_now_keeps_its_turn() -> None:
+    # Of three pods two must start. Those with the promise differ in size, and the two that are left do not.
+    harness = a_harness(4, 4, reservations="all")
+    harness.see(a_job("first", 4, "50s"), a_job("second", 4, "50s"))
+    sizes = {"a": 3, "b": 4, "c": 4}
+    harness.see(*(a_job(name, cpu, "10s", **gang_annotations("g", 2)) for name, cpu in sizes.items()))
+    assert harness.pending["a"].endswith(plugin.RESERVED + ".")
+
+    harness.tell(TimePassed(110.0), PodGone(PodUid("a")))
+    harness.at(112.0)
+    assert harness.pending["c"].endswith(plugin.RESERVED + ".")
+    harness.tell(TimePassed(120.0), PodGone(PodUid("first")), PodGone(PodUid("second")))
+
+    assert {"b", "c"} <= harness.bound.keys()
