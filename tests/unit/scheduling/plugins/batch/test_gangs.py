@@ -251,3 +251,14 @@ def test_a_pod_that_changes_while_it_waits_for_its_gang_is_known_as_it_is():
     assert ["other"] == [gangs.queue_of(one) for one in gangs.placed()]
     gangs.unreserve(pod)
     assert ["other"] == [gangs.queue_of(one) for one in gangs.waiting(pod.scheduler_name)]
+
+
+def test_a_gang_evicts_again_after_its_evictions_failed():
+    loop = gang_loop()
+    loop.feed(*nodes(n1=2), *see(*(a_pod(f"low{n}", cpu=1, on="n1") for n in range(2))))
+    first = evicted(loop.feed(*see(*gang("high", 2, priority=10))))
+    meanwhile = evicted(loop.feed(events.TimePassed(400.0)))
+    failed = loop.feed(*(events.EvictFailed(PodUid(uid), PodUid("high0"), "timeout") for uid in ("low0", "low1")))
+    again = evicted(failed + [one for now in range(401, 430) for one in loop.feed(events.TimePassed(float(now)))])
+
+    assert (["low0", "low1"], [], {"low0", "low1"}) == (sorted(first), meanwhile, set(again))
