@@ -14,6 +14,7 @@ from lamina.scheduling.contract.commands import Bind, Command, Evict, ReportUnsc
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.batch.gangs.args import GangSchedulingArgs
 from lamina.scheduling.runtime.gang_directory import GangDirectory
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.cluster_objects import ClusterObjects
 from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 
@@ -262,3 +263,31 @@ def test_a_gang_evicts_again_after_its_evictions_failed():
     again = evicted(failed + [one for now in range(401, 430) for one in loop.feed(events.TimePassed(float(now)))])
 
     assert (["low0", "low1"], [], {"low0", "low1"}) == (sorted(first), meanwhile, set(again))
+
+
+def test_a_pod_whose_bound_siblings_are_seen_after_it_starts():
+    loop = gang_loop()
+    waits = loop.feed(*nodes(n1=8), *see(light("new", "g", 3)))
+    siblings = [light(f"old{number}", "g", 3, on="n1") for number in range(2)]
+    starts = [one for pod in siblings for one in loop.feed(*see(pod))]
+
+    assert ({}, {"new": "n1"}) == (bound(waits), bound(starts))
+
+
+@pytest.mark.parametrize(
+    ("kind", "pods", "tried"),
+    [
+        pytest.param(ChangeKind.NODE_ADDED, 1, False, id="a node, and the gang lacks pods"),
+        pytest.param(ChangeKind.NODE_ADDED, 2, True, id="a node, and the gang is there"),
+        pytest.param(ChangeKind.POD_REMOVED, 1, False, id="a pod left, and the gang lacks pods"),
+        pytest.param(ChangeKind.POD_UPDATED, 1, True, id="the pod itself changed"),
+        pytest.param(ChangeKind.POD_PLACED, 2, False, id="another pod was placed"),
+    ],
+)
+def test_a_change_of_room_retries_a_gang_only_if_its_pods_are_there(kind: ChangeKind, pods: int, tried: bool):
+    loop = gang_loop()
+    loop.feed(*nodes(n1=1), *see(*gang("g", 2)[:pods]))
+    (profile,) = loop.profiles.values()
+
+    change = ClusterChange(kind, 0, pod=a_pod("other", cpu=1, on="n1"))
+    assert tried == profile.worth_retrying("GangScheduling", light("g0", "g", 2), change)

@@ -66,6 +66,7 @@ class GangScheduling:
             ChangeKind.NODE_ALLOCATABLE,
             ChangeKind.NODE_TAINTS,
             ChangeKind.NODE_LABELS,
+            ChangeKind.POD_PLACED,
             ChangeKind.POD_REMOVED,
             ChangeKind.POD_UPDATED,
             ChangeKind.POD_GROUP,
@@ -117,11 +118,19 @@ class GangScheduling:
         return None
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Return whether a change may help the pod: a PodGroup helps only its own gang."""
-        if change.kind is not ChangeKind.POD_GROUP or change.found is None:
+        """Return whether a change may help the pod: its own PodGroup does, and room does if the gang has enough pods."""
+        if change.kind is ChangeKind.POD_GROUP and change.found is not None:
+            ref = group_of(pod)
+            return ref is not None and (ref.namespace, ref.name) == (change.found.namespace, change.found.name)
+        if change.kind is ChangeKind.POD_UPDATED:
             return True
-        ref = group_of(pod)
-        return ref is not None and (ref.namespace, ref.name) == (change.found.namespace, change.found.name)
+        gang = self._gangs.gang_of(pod)
+        if change.kind is ChangeKind.POD_PLACED and (
+            gang is None or gang.started or change.pod is None or change.pod.uid not in gang.members
+        ):
+            # A pod takes room. It helps only as one of the gang: after a restart, bound pods can be seen last.
+            return False
+        return gang is None or self.pre_enqueue(pod) is None
 
     def retry_at(self, pod: Pod, now: float) -> float | None:
         """Return when nodes may be kept for the pod's gang: no change of the cluster announces that."""
