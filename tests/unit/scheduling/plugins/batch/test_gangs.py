@@ -1,6 +1,8 @@
 """GangScheduling: the pods of a gang start together or not at all."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
@@ -11,11 +13,15 @@ from lamina.model.pod import Pod, PodUid
 from lamina.model.pod_groups import GROUP_ANNOTATION, GROUP_LABEL, LIGHT_MIN, LIGHT_NAME, QUEUE_KEY, PodGroup, Workload
 from lamina.model.resources import amounts
 from lamina.scheduling.contract.commands import Bind, Command, Evict, ReportUnschedulable
+from lamina.scheduling.contract.placement import PlaceCandidate
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.batch.gangs.args import GangSchedulingArgs
+from lamina.scheduling.plugins.batch.gangs.reservation import GangReservation
 from lamina.scheduling.runtime.gang_directory import GangDirectory
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.cluster_objects import ClusterObjects
+from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.view import everything
 from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 
 CORE = (
@@ -291,3 +297,17 @@ def test_a_change_of_room_retries_a_gang_only_if_its_pods_are_there(kind: Change
 
     change = ClusterChange(kind, 0, pod=a_pod("other", cpu=1, on="n1"))
     assert tried == profile.worth_retrying("GangScheduling", light("g0", "g", 2), change)
+
+
+def test_the_time_of_a_reservation_is_kept_only_while_the_gang_waits_for_it():
+    context = gang_loop().cluster.context
+    reservation = GangReservation(context, after=10.0)
+    for name, arrived_at in (("early", 0.0), ("late", 5.0), ("gone", 5.0)):
+        candidate = cast(PlaceCandidate, SimpleNamespace(arrived_at=arrived_at))
+        reservation.want(name, [candidate], 1, everything(NodeColumns()), now=6.0)
+    known = [reservation.due(name, 6.0) for name in ("early", "late", "gone")]
+    reservation.forget(10.0, lambda name: name != "gone")
+
+    assert [10.0, 15.0, 15.0] == known
+    # Asked about an earlier time, it has no answer for what it forgot.
+    assert [None, 15.0, None] == [reservation.due(name, 6.0) for name in ("early", "late", "gone")]

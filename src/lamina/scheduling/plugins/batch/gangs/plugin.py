@@ -142,6 +142,7 @@ class GangScheduling:
     def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
         """Plan gangs, and with an order of shares all pods; other pods are left to the ordinary cycle."""
         self._review_leaving()
+        self._reservation.forget(now, lambda key: self._gangs.get(key) is not None)
         units = self._units(candidates)
         holder = self._gangs.get(self._reservation.gang)
         if holder is None or not self._gangs.lacks(holder):
