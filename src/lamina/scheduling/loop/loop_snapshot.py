@@ -25,7 +25,7 @@ from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_state import ClusterSnapshot
 
 OWN: Final = "lamina."
-"""Package prefix of in-tree plugins: their private state can be computed again."""
+"""Package prefix of in-tree plugins: what they keep for a binding cycle can be computed again."""
 PIECE: Final = 1000
 """Number of list items that are encoded at a time."""
 
@@ -125,10 +125,10 @@ def check_rows(snapshot: LoopSnapshot) -> None:
 
 def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
     """
-    List out-of-tree plugins whose private state a snapshot may lack.
+    List plugins whose private state a snapshot may lack.
 
-    These are plugins that take part in binding cycles, and those that implement `PodFollower` or `TimedPlugin`, unless
-    they are part of the snapshot (`SavedPlugin`).
+    These are plugins that implement `PodFollower` or `TimedPlugin`, and out-of-tree ones that take part in binding
+    cycles, unless they are part of the snapshot (`SavedPlugin`).
     """
     return tuple(
         sorted(
@@ -136,10 +136,13 @@ def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
                 plugin.name
                 for profile in profiles.values()
                 for plugin in profile.plugins.values()
-                if not (type(plugin).__module__.startswith(OWN) or isinstance(plugin, SavedPlugin))
+                if not isinstance(plugin, SavedPlugin)
                 and (
                     isinstance(plugin, PodFollower | TimedPlugin)
-                    or plugin in (*profile.reserve, *profile.permit, *profile.pre_bind, *profile.post_bind)
+                    or (
+                        not type(plugin).__module__.startswith(OWN)
+                        and plugin in (*profile.reserve, *profile.permit, *profile.pre_bind, *profile.post_bind)
+                    )
                 )
             }
         )

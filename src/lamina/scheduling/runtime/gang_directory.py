@@ -50,29 +50,35 @@ class GangDirectory:
         if pod.finished or (pod.deleting and not pod.node_name):
             self.gone(pod.uid)
             return
-        if pod.node_name:
+        placed = bool(pod.node_name) or pod.uid in self._pods
+        if placed:
             self._pods[pod.uid] = pod
             self._without.pop(pod.uid, None)
-        elif pod.uid not in self._pods:
+        else:
             self._without[pod.uid] = pod
-        ref = group_of(pod)
+        ref, before = group_of(pod), self._of.get(pod.uid, "")
+        if before and (ref is None or ref.key != before):
+            self._leave(pod.uid)
         if ref is None:
             return
-        if self._of.get(pod.uid, ref.key) != ref.key:
-            self.gone(pod.uid)
         gang = self._gangs.get(ref.key)
         if gang is None:
             gang = self._gangs[ref.key] = Gang(ref)
         self._of[pod.uid] = ref.key
         gang.ref = ref
         gang.members[pod.uid] = pod
-        if pod.node_name:
+        # A chosen node is not written yet; the pod brings it along if it joins from another gang.
+        if pod.node_name or (placed and before != ref.key):
             self._place(gang, pod.uid)
 
     def gone(self, uid: PodUid) -> None:
         """Forget a pod that left or ended."""
         self._pods.pop(uid, None)
         self._without.pop(uid, None)
+        self._leave(uid)
+
+    def _leave(self, uid: PodUid) -> None:
+        """Take a pod out of its gang."""
         gang = self._gangs.get(self._of.pop(uid, ""))
         if gang is None:
             return
@@ -92,8 +98,10 @@ class GangDirectory:
 
     def unreserve(self, pod: Pod) -> Gang | None:
         """Note that a pod lost its node; return its gang."""
-        if self._pods.pop(pod.uid, None) is not None:
-            self._without[pod.uid] = pod
+        # The pod may have changed since its node was chosen.
+        known = self._pods.pop(pod.uid, None)
+        if known is not None:
+            self._without[pod.uid] = known
         gang = self.gang_of(pod)
         if gang is not None:
             gang.placed.discard(pod.uid)

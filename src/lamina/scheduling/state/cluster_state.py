@@ -69,7 +69,7 @@ class ClusterState:
         self.load = self.context.load
         self.objects: ClusterObjects = self.context.objects
         self.nominations = Nominations()
-        self.evictions = Evictions()
+        self.evictions: Evictions = self.context.evictions
         self._meanings = 0
 
     def row(self, node: str) -> int:

@@ -9,6 +9,7 @@ from lamina.scheduling.state.cluster_load import ClusterLoad
 from lamina.scheduling.state.cluster_objects import ClusterObjects
 from lamina.scheduling.state.cluster_usage import ClusterUsage
 from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.evictions import Evictions
 from lamina.scheduling.state.image_names import ImageNames
 from lamina.scheduling.state.namespace_labels import NamespaceLabels
 from lamina.scheduling.state.node_facts import F, FactHandle
@@ -27,7 +28,7 @@ class PluginContext:
     For plugins that read it outside of a cycle (retry hints), or that read layers, load, measured usage or single pods.
     """
 
-    __slots__ = ("_cache", "_columns", "_shared", "inventory", "load", "namespaces", "objects", "usage")
+    __slots__ = ("_cache", "_columns", "_shared", "evictions", "inventory", "load", "namespaces", "objects", "usage")
 
     def __init__(self, columns: NodeColumns, inventory: Inventory, cache: PodCache | None = None) -> None:
         """Give access to these columns and this inventory; *cache* maps pods to nodes."""
@@ -38,6 +39,8 @@ class PluginContext:
         self.load = ClusterLoad(columns)
         self.usage = ClusterUsage(columns) if cache is None else cache.usage
         self._cache = PodCache(columns, self.usage) if cache is None else cache
+        self.evictions = Evictions()
+        """Evictions in flight; the loop writes them."""
         self.namespaces: dict[str, dict[str, str]] = {}
         """Annotations by namespace; `ClusterState` writes them."""
         self.objects = ClusterObjects(columns.touch)
@@ -89,3 +92,7 @@ class PluginContext:
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """List the pods on a node, including assumed ones; `Pod.requests` is what each of them requests."""
         return self._cache.on(node)
+
+    def leaves(self, pod: Pod) -> bool:
+        """Return whether a pod is being deleted, or its eviction is requested."""
+        return pod.deleting or pod.uid in self.evictions

@@ -125,9 +125,20 @@ def test_long_lists_are_encoded_in_pieces():
     assert 2 * PIECE + 1 == len(twin_of(loop).cluster.cache)
 
 
-def test_plugins_from_elsewhere_that_keep_books_are_named():
-    assert () == what_is_lost(a_loop().profiles)
-    assert ("Hold",) == what_is_lost(a_loop([*DEFAULT, Hold]).profiles)
+@pytest.mark.parametrize(
+    ("plugins", "lost"),
+    [
+        pytest.param(DEFAULT, (), id="none by default"),
+        pytest.param((*DEFAULT, Hold), ("Hold",), id="from elsewhere, in binding cycles"),
+        pytest.param((*DEFAULT, "VolumeBinding"), (), id="of Lamina, in binding cycles"),
+        pytest.param(("QosAware", *DEFAULT[1:]), (), id="saved"),
+        pytest.param(
+            (*DEFAULT, "GangScheduling", "Backfill"), ("Backfill", "GangScheduling"), id="of Lamina, follow pods"
+        ),
+    ],
+)
+def test_plugins_that_keep_books_of_their_own_are_named(plugins: tuple[str | type[Any], ...], lost: tuple[str, ...]):
+    assert lost == what_is_lost(a_loop(plugins).profiles)
 
 
 def replaced(snapshot: LoopSnapshot, **cluster: Any) -> LoopSnapshot:

@@ -10,6 +10,7 @@ from lamina.model.pod_groups import gang_annotations
 from lamina.model.walltime import WALLTIME
 from lamina.scheduling.plugins.batch.backfill import plugin
 from lamina.scheduling.plugins.batch.backfill.plugin import Backfill
+from lamina.scheduling.plugins.batch.backfill.waiting_list import WaitingList
 from lamina.testing import LoopHarness, a_node, a_pod
 from tests.backfill_runs import a_backfilling_loop, a_configuration
 
@@ -156,3 +157,38 @@ def test_a_walltime_that_cannot_be_read_is_noted() -> None:
     }.values()
 
     assert "is ignored" in made.notes(msgspec.structs.replace(a_job("j", 1), annotations={WALLTIME: "later"}))
+
+
+def test_a_gang_whose_first_pods_are_others_now_keeps_its_turn() -> None:
+    # Of three pods two must start. Those with the promise differ in size, and the two that are left do not.
+    harness = a_harness(4, 4, reservations="all")
+    harness.see(a_job("first", 4, "50s"), a_job("second", 4, "50s"))
+    sizes = {"a": 3, "b": 4, "c": 4}
+    harness.see(*(a_job(name, cpu, "10s", **gang_annotations("g", 2)) for name, cpu in sizes.items()))
+    assert harness.pending["a"].endswith(plugin.RESERVED + ".")
+
+    harness.tell(TimePassed(110.0), PodGone(PodUid("a")))
+    harness.at(112.0)
+    assert harness.pending["c"].endswith(plugin.RESERVED + ".")
+    harness.tell(TimePassed(120.0), PodGone(PodUid("first")), PodGone(PodUid("second")))
+
+    assert {"b", "c"} <= harness.bound.keys()
+
+
+def test_pods_wait_by_priority_and_arrival_and_those_of_a_job_as_they_came() -> None:
+    waiting = WaitingList()
+    pods = {name: PodUid(name) for name in ("late", "z", "a", "urgent", "gone", "new")}
+    waiting.put([pods["late"]], 0, 9.0)
+    waiting.put([pods["z"], pods["a"]], 0, 5.0)
+    waiting.put([pods["urgent"]], 0, 7.0)
+    waiting.put([pods["gone"]], 0, 1.0)
+    waiting.see(a_pod("new"))
+    # Its priority changed, and it moves.
+    waiting.put([pods["urgent"]], 3, 7.0)
+    removed = [waiting.remove(pods["gone"]), waiting.remove(pods["gone"])]
+    scheduler = a_pod("new").scheduler_name
+
+    assert removed == [True, False]
+    assert waiting.first(scheduler, 9) == ["urgent", "z", "a", "late", "new"]
+    assert waiting.first(scheduler, 2) == ["urgent", "z", "a", "new"]
+    assert waiting.first("another", 1) == ["urgent"]

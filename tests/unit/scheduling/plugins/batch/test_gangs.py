@@ -1,18 +1,27 @@
 """GangScheduling: the pods of a gang start together or not at all."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
 
 from lamina.model import events
 from lamina.model.cluster_objects import ClusterObject
-from lamina.model.pod import Pod
-from lamina.model.pod_groups import GROUP_ANNOTATION, GROUP_LABEL, LIGHT_MIN, LIGHT_NAME, PodGroup, Workload
+from lamina.model.pod import Pod, PodUid
+from lamina.model.pod_groups import GROUP_ANNOTATION, GROUP_LABEL, LIGHT_MIN, LIGHT_NAME, QUEUE_KEY, PodGroup, Workload
 from lamina.model.resources import amounts
 from lamina.scheduling.contract.commands import Bind, Command, Evict, ReportUnschedulable
+from lamina.scheduling.contract.placement import PlaceCandidate
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.batch.gangs.args import GangSchedulingArgs
+from lamina.scheduling.plugins.batch.gangs.reservation import GangReservation
+from lamina.scheduling.runtime.gang_directory import GangDirectory
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.cluster_objects import ClusterObjects
+from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.view import everything
 from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 
 CORE = (
@@ -51,6 +60,10 @@ def nodes(**cpu: int) -> list[events.Event]:
 
 def bound(commands: Sequence[Command]) -> dict[str, str]:
     return {one.pod.name: one.node for one in commands if isinstance(one, Bind)}
+
+
+def evicted(commands: Sequence[Command]) -> list[str]:
+    return [one.pod.name for one in commands if isinstance(one, Evict)]
 
 
 def said(commands: Sequence[Command]) -> set[str]:
@@ -213,3 +226,88 @@ def test_a_restored_loop_decides_the_same_about_waiting_gangs():
     more = [events.NodeSeen(a_node("n2", cpu=4)), *see(light("h1", "h", 2)), events.TimePassed(3.0)]
 
     assert bound(loop.feed(*more)) == bound(again.feed(*more)) != {}
+
+
+@pytest.mark.parametrize("order", ["queue", "proportion"])
+@pytest.mark.parametrize(
+    ("labels", "starts"),
+    [
+        pytest.param({LIGHT_NAME: "b", LIGHT_MIN: "2", QUEUE_KEY: "its own"}, {"a0", "b1"}, id="joins another gang"),
+        pytest.param({}, {"a0"}, id="leaves its gang"),
+    ],
+)
+def test_a_pod_whose_gang_changes_counts_only_where_it_is_now(labels: dict[str, str], starts: set[str], order: str):
+    loop = gang_loop(order=order)
+    first, second = gang("a", 2)
+    loop.feed(*nodes(n1=8), *see(first, light("b1", "b", 2)))
+    commands = loop.feed(*see(msgspec.structs.replace(first, labels=labels)))
+    commands += loop.feed(*see(second), events.TimePassed(1.0))
+
+    assert starts == bound(commands).keys()
+
+
+def test_a_pod_that_changes_while_it_waits_for_its_gang_is_known_as_it_is():
+    """The directory knows the pod as it is now, also while its node is chosen and not written."""
+    gangs = GangDirectory(ClusterObjects())
+    pod = light("a0", "a", 2)
+    gangs.seen(pod)
+    gangs.reserve(pod)
+    moved = msgspec.structs.replace(pod, annotations={QUEUE_KEY: "other"})
+    gangs.seen(moved)
+
+    assert ["other"] == [gangs.queue_of(one) for one in gangs.placed()]
+    gangs.unreserve(pod)
+    assert ["other"] == [gangs.queue_of(one) for one in gangs.waiting(pod.scheduler_name)]
+
+
+def test_a_gang_evicts_again_after_its_evictions_failed():
+    loop = gang_loop()
+    loop.feed(*nodes(n1=2), *see(*(a_pod(f"low{n}", cpu=1, on="n1") for n in range(2))))
+    first = evicted(loop.feed(*see(*gang("high", 2, priority=10))))
+    meanwhile = evicted(loop.feed(events.TimePassed(400.0)))
+    failed = loop.feed(*(events.EvictFailed(PodUid(uid), PodUid("high0"), "timeout") for uid in ("low0", "low1")))
+    again = evicted(failed + [one for now in range(401, 430) for one in loop.feed(events.TimePassed(float(now)))])
+
+    assert (["low0", "low1"], [], {"low0", "low1"}) == (sorted(first), meanwhile, set(again))
+
+
+def test_a_pod_whose_bound_siblings_are_seen_after_it_starts():
+    loop = gang_loop()
+    waits = loop.feed(*nodes(n1=8), *see(light("new", "g", 3)))
+    siblings = [light(f"old{number}", "g", 3, on="n1") for number in range(2)]
+    starts = [one for pod in siblings for one in loop.feed(*see(pod))]
+
+    assert ({}, {"new": "n1"}) == (bound(waits), bound(starts))
+
+
+@pytest.mark.parametrize(
+    ("kind", "pods", "tried"),
+    [
+        pytest.param(ChangeKind.NODE_ADDED, 1, False, id="a node, and the gang lacks pods"),
+        pytest.param(ChangeKind.NODE_ADDED, 2, True, id="a node, and the gang is there"),
+        pytest.param(ChangeKind.POD_REMOVED, 1, False, id="a pod left, and the gang lacks pods"),
+        pytest.param(ChangeKind.POD_UPDATED, 1, True, id="the pod itself changed"),
+        pytest.param(ChangeKind.POD_PLACED, 2, False, id="another pod was placed"),
+    ],
+)
+def test_a_change_of_room_retries_a_gang_only_if_its_pods_are_there(kind: ChangeKind, pods: int, tried: bool):
+    loop = gang_loop()
+    loop.feed(*nodes(n1=1), *see(*gang("g", 2)[:pods]))
+    (profile,) = loop.profiles.values()
+
+    change = ClusterChange(kind, 0, pod=a_pod("other", cpu=1, on="n1"))
+    assert tried == profile.worth_retrying("GangScheduling", light("g0", "g", 2), change)
+
+
+def test_the_time_of_a_reservation_is_kept_only_while_the_gang_waits_for_it():
+    context = gang_loop().cluster.context
+    reservation = GangReservation(context, after=10.0)
+    for name, arrived_at in (("early", 0.0), ("late", 5.0), ("gone", 5.0)):
+        candidate = cast(PlaceCandidate, SimpleNamespace(arrived_at=arrived_at))
+        reservation.want(name, [candidate], 1, everything(NodeColumns()), now=6.0)
+    known = [reservation.due(name, 6.0) for name in ("early", "late", "gone")]
+    reservation.forget(10.0, lambda name: name != "gone")
+
+    assert [10.0, 15.0, 15.0] == known
+    # Asked about an earlier time, it has no answer for what it forgot.
+    assert [None, 15.0, None] == [reservation.due(name, 6.0) for name in ("early", "late", "gone")]

@@ -171,10 +171,12 @@ class Backfill:
         cluster = ClusterRoom(now, room, nodes.fact(self._running).ends(names, now))
         if args.reservations == "first":
             return schedule_easy(jobs, cluster, args)
+        # Other pods of a gang may be the first ones now, and the rows of a promise are those of its parts.
+        counts = {job.name: [part.count for part in job.parts] for job in jobs}
         kept = {
             name: (start, rows)
             for name, (start, chosen) in self._promises.items()
-            if (rows := self._rows(chosen)) is not None
+            if list(map(len, chosen)) == counts.get(name) and (rows := self._rows(chosen)) is not None
         }
         return schedule_conservative(jobs, cluster, args, kept)
 

@@ -5,6 +5,8 @@ Jobs of a higher priority come first, then those that arrived first. The list ou
 arrived at one time keep their order, and every batch has the jobs that wait in front.
 """
 
+import bisect
+import heapq
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,6 +28,10 @@ class WaitingList:
     def __init__(self) -> None:
         """Start empty."""
         self._turns: dict[PodUid, Turn] = {}
+        self._numbers: dict[PodUid, int] = {}
+        self._count = 0
+        self._order: list[tuple[Turn, int, PodUid]] = []
+        """Turn, number and uid of each pod, sorted: the pods of a job follow each other as they came."""
         self._untried: dict[PodUid, tuple[str, Turn]] = {}
         """Scheduler name and expected turn of each."""
         self._serial = 0
@@ -50,24 +56,41 @@ class WaitingList:
             self._serial += 1
         turn = (-priority, arrived_at, min(known, default=self._serial))
         for uid in uids:
-            self._turns[uid] = turn
             self._untried.pop(uid, None)
+            before = self._turns.get(uid)
+            if before == turn:
+                continue
+            if before is None:
+                self._count += 1
+                self._numbers[uid] = self._count
+            else:
+                self._take_out(uid, before)
+            self._turns[uid] = turn
+            bisect.insort(self._order, (turn, self._numbers[uid], uid))
         return turn
 
     def remove(self, uid: PodUid) -> bool:
         """Remove a pod that does not wait any more; return whether it was tried."""
         self._untried.pop(uid, None)
-        return self._turns.pop(uid, None) is not None
+        turn = self._turns.pop(uid, None)
+        if turn is None:
+            return False
+        self._take_out(uid, turn)
+        del self._numbers[uid]
+        return True
 
     def first(self, scheduler: str, most: int) -> list[PodUid]:
         """Return the pods of the first jobs, at most that many jobs, and pods that were not tried."""
         found: list[PodUid] = []
         before: Turn | None = None
-        for uid, turn in sorted(self._turns.items(), key=lambda one: one[1]):
+        for turn, _, uid in self._order:
             jobs = most - (turn != before)
             if jobs < 0:
                 break
             most, before = jobs, turn
             found.append(uid)
         untried = [(turn, uid) for uid, (name, turn) in self._untried.items() if name == scheduler]
-        return found + [uid for _, uid in sorted(untried)[:MOST_UNTRIED]]
+        return found + [uid for _, uid in heapq.nsmallest(MOST_UNTRIED, untried)]
+
+    def _take_out(self, uid: PodUid, turn: Turn) -> None:
+        del self._order[bisect.bisect_left(self._order, (turn, self._numbers[uid], uid))]

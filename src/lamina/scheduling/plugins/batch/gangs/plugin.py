@@ -66,6 +66,7 @@ class GangScheduling:
             ChangeKind.NODE_ALLOCATABLE,
             ChangeKind.NODE_TAINTS,
             ChangeKind.NODE_LABELS,
+            ChangeKind.POD_PLACED,
             ChangeKind.POD_REMOVED,
             ChangeKind.POD_UPDATED,
             ChangeKind.POD_GROUP,
@@ -82,7 +83,7 @@ class GangScheduling:
         self._waiting: WaitingPods | None = None
         self._order = FairOrder((), np.zeros(0), lambda _: 0.0, {})
         self._leaving: dict[str, list[PodUid]] = {}
-        """By job: the pods that were evicted for it."""
+        """By job: the pods whose eviction was planned for it."""
 
     # -- membership --------------------------------------------------------------------------------------------------
 
@@ -117,11 +118,19 @@ class GangScheduling:
         return None
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Return whether a change may help the pod: a PodGroup helps only its own gang."""
-        if change.kind is not ChangeKind.POD_GROUP or change.found is None:
+        """Return whether a change may help the pod: its own PodGroup does, and room does if the gang has enough pods."""
+        if change.kind is ChangeKind.POD_GROUP and change.found is not None:
+            ref = group_of(pod)
+            return ref is not None and (ref.namespace, ref.name) == (change.found.namespace, change.found.name)
+        if change.kind is ChangeKind.POD_UPDATED:
             return True
-        ref = group_of(pod)
-        return ref is not None and (ref.namespace, ref.name) == (change.found.namespace, change.found.name)
+        gang = self._gangs.gang_of(pod)
+        if change.kind is ChangeKind.POD_PLACED and (
+            gang is None or gang.started or change.pod is None or change.pod.uid not in gang.members
+        ):
+            # A pod takes room. It helps only as one of the gang: after a restart, bound pods can be seen last.
+            return False
+        return gang is None or self.pre_enqueue(pod) is None
 
     def retry_at(self, pod: Pod, now: float) -> float | None:
         """Return when nodes may be kept for the pod's gang: no change of the cluster announces that."""
@@ -132,6 +141,8 @@ class GangScheduling:
 
     def place(self, candidates: Sequence[PlaceCandidate], nodes: NodeView, now: float) -> Placement:
         """Plan gangs, and with an order of shares all pods; other pods are left to the ordinary cycle."""
+        self._review_leaving()
+        self._reservation.forget(now, lambda key: self._gangs.get(key) is not None)
         units = self._units(candidates)
         holder = self._gangs.get(self._reservation.gang)
         if holder is None or not self._gangs.lacks(holder):
@@ -249,7 +260,7 @@ class GangScheduling:
     ) -> dict[PodUid, PostFilterResult]:
         """Return victims that make room for a unit: of lower priority, or of queues above their shares."""
         pod, name = unit.first.pod, job_of(unit.first.pod)
-        if self._leaving_for(name):
+        if name in self._leaving:
             return {}
         gone = {one.uid for one in self._evicted()}
         where, wanted = suitable(pod, nodes), unit.pods[:least]
@@ -281,16 +292,18 @@ class GangScheduling:
         return bool(victims)
 
     def _evicted(self) -> list[Pod]:
-        """Return the pods that were evicted and are still on their nodes."""
+        """Return the pods that are evicted and still on their nodes."""
         found = [self._gangs.node_pod(uid) for uids in self._leaving.values() for uid in uids]
         return [pod for pod in found if pod is not None]
 
-    def _leaving_for(self, job: str) -> bool:
-        """Return whether pods that were evicted for a job are still on their nodes."""
-        there = [uid for uid in self._leaving.pop(job, ()) if self._gangs.node_pod(uid) is not None]
-        if there:
-            self._leaving[job] = there
-        return bool(there)
+    def _review_leaving(self) -> None:
+        """Forget victims that left, and those that stay: an eviction can fail, or is not allowed at all."""
+        for job, uids in list(self._leaving.items()):
+            self._leaving[job] = [
+                uid for uid in uids if (pod := self._gangs.node_pod(uid)) is not None and self._context.leaves(pod)
+            ]
+            if not self._leaving[job]:
+                del self._leaving[job]
 
     # -- together ----------------------------------------------------------------------------------------------------
 

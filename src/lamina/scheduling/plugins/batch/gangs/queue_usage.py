@@ -1,6 +1,8 @@
 """What queues and jobs have, request and deserve while a batch is planned."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +31,8 @@ class QueueUsage:
         self._by_queue = by_queue
         alive = nodes.alive
         self.vectors = Vectors({name: int(nodes.allocatable(name)[alive].sum()) for name in nodes.resources})
-        self.has: dict[str, Floats] = {}
+        nothing = partial(self.vectors.of, ())
+        self.has: dict[str, Floats] = defaultdict(nothing)
         """By queue; changes as pods are planned."""
         self._jobs: dict[str, Floats] = {}
         request: dict[str, Floats] = {}
@@ -40,10 +43,9 @@ class QueueUsage:
             _add(request, queue, amount)
         for pod in pending:
             _add(request, self.queue_of(pod), self.vectors.of(pod.requests))
-        for name in request:
-            self.has.setdefault(name, self.vectors.of(()))
         shares = deserved_shares(self.vectors.total, [self._demand(name, amount) for name, amount in request.items()])
-        self._deserved: Mapping[str, Floats] = dict(zip(request, shares, strict=True))
+        # A pod that is counted on its node can still be in the queue that it named before: that one deserves nothing.
+        self._deserved: Mapping[str, Floats] = defaultdict(nothing, zip(request, shares, strict=True))
 
     def queue_of(self, pod: Pod) -> str:
         """Return the pod's queue."""

@@ -5,7 +5,7 @@ Nodes are chosen once, those with most room first, until they would hold the gan
 end, none is placed, and the gang starts. One gang has a reservation at a time: two could block each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class GangReservation:
         """Key of the gang; empty without a reservation."""
         self._nodes: tuple[str, ...] = ()
         self._due: dict[str, float] = {}
+        """By gang: when nodes may be kept for it."""
 
     def rows(self) -> tuple[int, ...]:
         """Return the rows of the kept nodes."""
@@ -40,6 +41,10 @@ class GangReservation:
         """Return when nodes may be kept for a gang; None if that time has passed or is unknown."""
         at = self._due.get(gang)
         return at if at is not None and at > now else None
+
+    def forget(self, now: float, waits: Callable[[str], bool]) -> None:
+        """Forget when nodes may be kept for gangs whose time has come, and for those that wait no longer."""
+        self._due = {gang: at for gang, at in self._due.items() if at > now and waits(gang)}
 
     def end(self, gang: str) -> None:
         """Forget a gang that was placed or left."""
