@@ -46,9 +46,10 @@ def test_the_plugin_of_the_page_works_as_the_page_tests_it() -> None:
     """
     The class, the test beside it and the configuration that enables it.
     """
-    plugin, proof = blocks("docs/plugins.md", "python")
+    plugin, placing, proof = blocks("docs/plugins.md", "python")
     names: dict[str, object] = {}
     exec(compile(plugin, "docs/plugins.md", "exec"), names)
+    exec(compile(placing, "docs/plugins.md", "exec"), {})
     exec(compile(proof, "docs/plugins.md", "exec"), names)
     known = registry(entry_points=False)
     known.register(names["FewestPods"])  # type: ignore[arg-type]
@@ -68,7 +69,7 @@ def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
         loaded[name] = load_scenario(tmp_path / f"{name}.yaml")
 
     assert ["n1", "n2", "n3", "big"] == [node.name for node in loaded["first"].nodes]
-    assert {"first": 21, "pulls": 0, "rollout": 1, "objects": 1, "promises": 0, "generated": 1000} == {
+    assert {"first": 29, "pulls": 0, "rollout": 1, "objects": 1, "promises": 0, "generated": 1000} == {
         name: len(one.arrivals) for name, one in loaded.items() if name != "functions"
     }
     # As many as its requests need.

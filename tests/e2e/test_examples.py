@@ -19,6 +19,7 @@ from lamina.simulator.workloads import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCENARIOS = {
+    "backfill": "scenario.yaml",
     "batsim": "scenario.yaml",
     "budgets": "scenario.yaml",
     "churn": "scenario.yaml",

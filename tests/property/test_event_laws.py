@@ -41,6 +41,7 @@ def drawn(kind, floats):
         return st.sampled_from(inside)
     plain = {
         str: st.text(max_size=5),
+        bytes: st.binary(max_size=5),
         int: st.integers(-(2**63), 2**63 - 1),
         float: floats,
         bool: st.booleans(),

@@ -94,6 +94,11 @@ def test_a_loop_made_from_a_snapshot_goes_on_as_the_first_under_any_schedule_of_
     )
 
 
+# GangScheduling and Backfill have state that a snapshot lacks, as `what_is_lost` says. The profiles that order by promises take
+# minutes here; tests/unit/scheduling/plugins/test_qos_aware.py checks snapshots of their measurements.
+COMPLETE = PROFILES.filter(lambda name: name not in {"gang", "drf", "easy", "conservative", "qos", "qos-original"})
+
+
 class CutDecider(LoopDecider):
     """A loop that is written down and made anew every so many feeds."""
 
@@ -111,9 +116,9 @@ class CutDecider(LoopDecider):
         return self._twins.feed(*happened)
 
 
-@given(scenarios() | wild(), st.none() | SPECS, PROFILES, st.integers(1, 30), st.integers(0, 3))
+@given(scenarios() | wild(), st.none() | SPECS, COMPLETE, st.integers(1, 30), st.integers(0, 3))
 def test_a_simulated_cluster_is_decided_alike_by_a_loop_made_from_a_snapshot(scenario, usage, profile, every, seed):
-    """Layers, pulls on their way, measured use and controllers, under every profile."""
+    """Layers, pulls on their way, measured use and controllers, under every profile whose snapshots are complete."""
     configuration = named(profile, REGISTRY)
     twins = Twins(lambda pick: Loop(configuration.profiles, pick), random.Random(seed))
     simulate(msgspec.structs.replace(scenario, usage=usage).under(profile), seed=seed, decider=CutDecider(twins, every))

@@ -428,8 +428,9 @@ class SchedulingQueue:
     def restore(self, snapshot: QueueSnapshot, labels: ShapeNumbers) -> None:
         """Restore a snapshot into an empty queue."""
         self.now = snapshot.now
-        for profile in labels.profiles.values():
-            self._learn(profile)
+        if snapshot.time_ordered:
+            for profile in labels.profiles.values():
+                self._learn(profile)
         self._pods = {one.pod.uid: restored(one, labels) for one in snapshot.pods}
         for saved in snapshot.groups:
             group = QueuedGroup(key_of(saved.profile, saved.label, labels), saved.number, self._order.heap())
