@@ -94,9 +94,8 @@ def test_a_loop_made_from_a_snapshot_goes_on_as_the_first_under_any_schedule_of_
     )
 
 
-# GangScheduling and Backfill have state that a snapshot lacks, as `what_is_lost` says. The profiles that order by promises take
-# minutes here; tests/unit/scheduling/plugins/test_qos_aware.py checks snapshots of their measurements.
-COMPLETE = PROFILES.filter(lambda name: name not in {"gang", "drf", "easy", "conservative", "qos", "qos-original"})
+# GangScheduling and Backfill have state that a snapshot lacks, as `what_is_lost` says.
+COMPLETE = PROFILES.filter(lambda name: name not in {"gang", "drf", "easy", "conservative"})
 
 
 class CutDecider(LoopDecider):

@@ -82,6 +82,7 @@ def comparable(loop: Loop) -> dict[str, Any]:
     for group in queue["groups"]:
         if isinstance(group["label"], int):
             group["label"] = shapes.setdefault((group["profile"], group["label"]), len(shapes))
+    queue["group_timers"] = [list(timer) for timer in queue["group_timers"]]
     for timer in queue["group_timers"]:
         if isinstance(timer[1], int):
             timer[1] = shapes.setdefault((timer[0], timer[1]), len(shapes))
