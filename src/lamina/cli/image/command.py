@@ -22,7 +22,7 @@ EXAMPLES: Final = """\b
 Examples:
   lamina image nginx:1.27 --registry
   lamina image nginx:1.27 --kubeconfig ~/.kube/config
-  lamina image team.example/app:2 --kubeconfig ~/.kube/config --registry -o json
+  lamina image nginx:1.28 --kubeconfig ~/.kube/config --registry -o json
   lamina image nginx:1.27 --catalog images.jsonl.zst
   lamina image registry.example/img1:1 --scenario examples/founding/scenario.yaml --at 100s
 
