@@ -1,8 +1,8 @@
 """
 The order of waiting pods: their sort keys, and how long these hold.
 
-Keys that change with time hold at one *moment*: a time, and an edition of the facts behind the keys. Whoever sorted pods
-at another moment sorts them again before the first one is taken, and not before: pods that come and go in between cost
+Keys that change with time hold at one *moment*: a time, and an edition of the facts behind the keys. The queue
+sorts pods again before it takes the first one at another moment, and not before: pods that come and go in between cost
 nothing. If pods come in groups with a common key, only one key of each group is computed.
 """
 
